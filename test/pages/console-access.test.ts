@@ -171,6 +171,22 @@ t.test('what has been saved is shown together with what is still missing for acc
   await save('Saved, but Ana has no access yet: a profile is missing.')
 })
 
+t.test('access is not saved without an area that has been typed and not added', async t => {
+  const id = await newPerson('Gil')
+  await visit(`people/${id}`)
+  await page.check('input[value=Agente]')
+  await page.fill('#new-area', 'Geral')
+  await page.click('#access .main')
+  await page.locator('#new-area:focus:invalid').waitFor({ timeout: 10_000 })
+  t.same((await users.loadPerson(id))?.user.profiles, [])
+  t.same(await axeFindings(page), [])
+  await page.getByRole('link', { name: 'Areas' }).click()
+  await page.locator('dialog[open]').getByText('Stay here').click()
+  await page.click('#add-area')
+  await save('Access saved.')
+  t.same((await users.loadPerson(id))?.user.areas, ['Geral'])
+})
+
 // AD-20
 t.test('an Admin who was overtaken by another is shown what the other changed, and decides', async t => {
   const id = await newPerson('Bia')
@@ -197,6 +213,10 @@ t.test('an Admin who was overtaken by another is shown what the other changed, a
   await users.setAccess(other, id, { profiles: [], areas: [], areaPrincipal: null })
   await page.click('#access .main')
   await conflict.getByText('Removed: Supervisor, Vendas').waitFor()
+  await page.fill('#new-area', 'Geral')
+  await page.click('#save-mine')
+  await page.locator('#new-area:focus:invalid').waitFor({ timeout: 10_000 })
+  await page.fill('#new-area', '')
   await page.click('#save-mine')
   await said('Access saved.')
   t.same((await users.loadPerson(id))?.user.profiles.toSorted(), ['Agente', 'Supervisor'])
@@ -254,6 +274,11 @@ t.test('unsaved changes are asked about before the view is left', async t => {
   await page.locator('#search').waitFor()
   t.equal(await page.inputValue('#search'), 'caio', 'the list is as it was')
   t.same((await users.loadPerson(id))?.user.profiles, [])
+  await visit('areas')
+  await page.fill('#area-name', 'Norte')
+  await page.getByRole('link', { name: 'People' }).click()
+  await question.locator('.danger').click({ timeout: 10_000 })
+  await page.locator('#search').waitFor()
 })
 
 t.test('a search and a filter are kept in the address', async t => {
@@ -321,7 +346,38 @@ t.test('what a group gives is listed, and cannot be unticked; an account is free
   t.match(await grant.textContent(), /CN=Suporte.*directory.*Supervisor.*Suporte.*1/s)
 })
 
+t.test('lists that cannot be read say so, and can be asked for again', async () => {
+  const away = { status: 503, json: { code: 'GW_UNAVAILABLE' } }
+  const id = await newPerson('Hugo')
+  for (const [section, list] of [
+    [`people/${id}`, 'profiles'],
+    [`people/${id}`, 'areas'],
+    ['access', 'routes']
+  ] as const) {
+    await visit('held')
+    await page.route(`**/auth/admin/${list}?*`, route => route.fulfill(away), { times: 1 })
+    await visit(section)
+    await page.getByRole('button', { name: 'Try again' }).click({ timeout: 10_000 })
+    await page.locator('main [role=alert]:not([data-empty=true])').waitFor({ state: 'detached' })
+  }
+  await page.locator('.cell').first().waitFor()
+})
+
 t.test('everybody who matches is changed at once', async t => {
+  await visit('people')
+  await page.locator('tbody tr').first().waitFor()
+  await page.route('**/auth/admin/users?*pageSize=200', route => route.fulfill({ status: 429, json: {} }), { times: 1 })
+  await page.click('#select-all')
+  await said('Too many requests in a short time. Wait a moment.')
+  await page.route('**/auth/admin/users?*', async route => {
+    const response = await route.fetch()
+    await route.fulfill({ response, json: { ...(await response.json()), total: 20_001 } })
+  })
+  await page.fill('#search', 'a')
+  await page.getByText('Select all 20,001').click()
+  await said('At most 20,000 people can be changed at once. Narrow the search.')
+  t.equal(await page.locator('#bulk-open').count(), 0)
+  await page.unrouteAll({ behavior: 'wait' })
   for (let n = 0; n < 30; n += 1) await newPerson(`waiting-${n}`)
   await visit('people')
   await page.fill('#search', 'waiting-')
@@ -392,7 +448,7 @@ t.test('on a phone the open section is in view, and the grid begins with routes 
 t.test('many people get any of all areas at once, and one without a name is named by the username', async () => {
   await users.syncPerson(person('sem-nome', { name: '' }))
   await postgres.query("INSERT INTO areas (name) SELECT 'Filial ' || n FROM generate_series(1, 200) AS n")
-  await postgres.query("INSERT INTO areas (name) VALUES ('Zona')")
+  await postgres.query("INSERT INTO areas (name) VALUES ('Zona'), ('Zulu')")
   await visit('people')
   await page.fill('#search', 'sem-nome')
   await said('1 in total')
@@ -403,4 +459,19 @@ t.test('many people get any of all areas at once, and one without a name is name
   await page.click('#bulk .main')
   await page.click('dialog .danger')
   await said(/1 people changed.*Still without access.* \(1\): sem-nome/i)
+  await page.click('tbody a')
+  await page.locator('datalist option[value=Zulu]').waitFor({ state: 'attached', timeout: 10_000 })
+  await page.fill('#new-area', 'Zonas')
+  await page.click('#add-area')
+  await said('This area does not exist. Create it under Areas.')
+  await page.fill('#new-area', '')
+  // Listed after 200 addresses at which service accounts have failed: one from which people cannot log in.
+  await postgres.query(
+    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
+     SELECT gen_random_uuid(), CASE WHEN net = 99 THEN 'ldap' ELSE 'client' END, '', '192.0.' || net || '.1', 'pair' || n,
+       'failed', now(), now() + interval '1 hour'
+     FROM generate_series(1, 201) AS net, generate_series(1, 20) AS n`
+  )
+  await page.click('#unlock')
+  await said('The account is free. Some addresses are held back: see Held back.')
 })

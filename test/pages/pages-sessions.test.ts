@@ -127,6 +127,21 @@ t.test('somebody else who logs in in the pop-up becomes the person of the page o
   t.notMatch(await areas.text(), 'Half an area')
 })
 
+t.test('what has been chosen stays when the session ends and the same person logs in again', async t => {
+  const page = await openTab(t)
+  const token = await logIn(page, world.origin)
+  await page.goto(`${world.origin}/auth/console#/people`)
+  await page.locator('tbody tr').first().waitFor()
+  await page.click('#select-page')
+  await world.fetch('/auth/logout', { method: 'POST', token })
+  await page.click('#bulk-open')
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.click('#log-in-again')])
+  await popup.locator('#username').waitFor()
+  await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
+  await page.getByLabel('Agente', { exact: true }).waitFor({ timeout: 10_000 })
+  t.equal(await page.locator('dialog').count(), 0)
+})
+
 // RV-86, RV-87
 t.test('a cloud login that one of our pages began comes back to it, and its logout asks the provider', async t => {
   const port = await freePort()

@@ -1,9 +1,11 @@
 // Selects profiles, areas and one of these as the main area, from the existing ones.
 import { groupsOf } from './access-sources.ts'
-import { type ListOf, useLoad } from './console-data.ts'
+import { useAll } from './console-data.ts'
+import { Waiting } from './console-parts.ts'
 import { Choice, Field } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Named, PersonItem } from './shapes.ts'
+import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
 export interface ChosenAccess {
@@ -41,33 +43,37 @@ const Granted = ({ group }: { group: string }): VNode | null =>
   group === '' ? null : html`<small class="quiet granted"> <bdi>${text('grantedBy', { group })}</bdi></small>`
 
 const Profiles = ({ chosen, onChange, person }: Props): VNode => {
-  const all = useLoad<ListOf<Named>>('profiles?pageSize=200').data?.items ?? []
+  const all = useAll<Named>('profiles')
   const { profiles } = chosen
   const toggle = (name: string) =>
     onChange({
       ...chosen,
       profiles: profiles.includes(name) ? profiles.filter(other => other !== name) : [...profiles, name]
     })
-  return html`<fieldset><legend>${text('profiles')}</legend><div class="checks">${all.map(({ name }) => {
+  const box = ({ name }: Named) => {
     const [group, isChosen] = [groupWords(person, 'profiles', name), profiles.includes(name)]
     return html`<label key=${name}><input type="checkbox" name="profile" value=${name} checked=${isChosen || group !== ''}
       disabled=${!isChosen && group !== ''} onChange=${() => toggle(name)} />${name}<${Granted} group=${group} /></label>`
-  })}</div></fieldset>`
+  }
+  return html`<fieldset><legend>${text('profiles')}</legend><${Waiting} loaded=${all} />
+    <div class="checks">${all.data?.map(box)}</div></fieldset>`
 }
 
 export const AccessChoice = (props: Props): VNode => {
   const { chosen, onChange, onProblem, person, prefix = '' } = props
   const { areas, main } = chosen
-  const all = useLoad<ListOf<Named>>('areas?pageSize=200').data
+  const all = useAll<Named>('areas')
   const [wanted, setWanted] = useState('')
-  const known = all?.items.map(area => area.name) ?? []
+  const isWanted = wanted.trim() !== ''
+  useUnsaved(isWanted)
+  const known = all.data?.map(area => area.name)
   const onlyGranted = person?.areas.filter(area => groupWords(person, 'areas', area) !== '' && !areas.includes(area))
 
   const add = () => {
     const name = wanted.trim()
     if (name === '' || areas.includes(name)) return setWanted('')
-    // A list longer than one page is validated by the gateway.
-    if (!known.includes(name) && known.length === all?.total) return onProblem(text('unknownArea'))
+    // Without the list, the gateway validates it.
+    if (known?.includes(name) === false) return onProblem(text('unknownArea'))
     onChange({ ...chosen, areas: [...areas, name], main: main === '' ? name : main })
     setWanted('')
   }
@@ -80,7 +86,7 @@ export const AccessChoice = (props: Props): VNode => {
     event.preventDefault()
     add()
   }
-  return html`<${Profiles} ...${props} /><fieldset><legend>${text('areas')}</legend>
+  return html`<${Profiles} ...${props} /><fieldset><legend>${text('areas')}</legend><${Waiting} loaded=${all} />
       ${areas.length === 0 && !onlyGranted?.length && html`<p class="quiet">${text('noAreas')}</p>`}
       <ul class="chips">${areas.map(
         area =>
@@ -89,8 +95,8 @@ export const AccessChoice = (props: Props): VNode => {
         area =>
           html`<li key=${`granted ${area}`} data-granted><bdi>${area}</bdi><${Granted} group=${groupWords(person, 'areas', area)} /></li>`
       )}</ul>
-      <div class="filters" onKeyDown=${addOnEnter}><${Field} grows id=${`${prefix}new-area`} label=${text('addArea')} list=${`${prefix}areas`} value=${wanted} maxlength="256" dir="auto" onValue=${setWanted} />
-        <datalist id=${`${prefix}areas`}>${known.filter(name => !areas.includes(name)).map(name => html`<option key=${name} value=${name} />`)}</datalist>
+      <div class="filters" onKeyDown=${addOnEnter}><${Field} grows id=${`${prefix}new-area`} label=${text('addArea')} list=${`${prefix}areas`} value=${wanted} maxlength="256" dir="auto" problem=${isWanted ? text('addOrClear') : ''} onValue=${setWanted} />
+        <datalist id=${`${prefix}areas`}>${known?.filter(name => !areas.includes(name)).map(name => html`<option key=${name} value=${name} />`)}</datalist>
         <button type="button" id=${`${prefix}add-area`} onClick=${add}>${text('add')}</button></div>
     </fieldset>
     ${

@@ -130,12 +130,14 @@ interface ConflictProps {
 }
 
 /** What another Admin has changed in the same access, for this one to decide. */
-const AccessConflict = ({ before, conflict: { by, person }, isBusy, onDiscard, onSave }: ConflictProps): VNode => html`
-  <div class="notice" data-error="true" role="alert" id="conflict">
+const AccessConflict = ({ before, conflict: { by, person }, isBusy, onDiscard, onSave }: ConflictProps): VNode => {
+  const saveIfValid = (event: Event) => (event.currentTarget as HTMLButtonElement).form?.reportValidity() && onSave()
+  return html`<div class="notice" data-error="true" role="alert" id="conflict">
     <p>${by === '' ? text('changedMeanwhile') : text('changedBy', { name: by.slice(0, 80) })}</p>
     <ul>${differencesOf(before, person).map(words => html`<li key=${words}><bdi>${words}</bdi></li>`)}</ul>
     <div class="buttons"><button type="button" id="show-theirs" onClick=${onDiscard}>${text('showTheirs')}</button>
-      <button type="button" id="save-mine" disabled=${isBusy} onClick=${onSave}>${text('saveMine')}</button></div></div>`
+      <button type="button" id="save-mine" disabled=${isBusy} onClick=${saveIfValid}>${text('saveMine')}</button></div></div>`
+}
 
 export const AccessForm = (props: Props): VNode => {
   const { base, choice, setChoice, conflict, rebase, isChanged, isBusy, save } = useAccess(props)

@@ -1,6 +1,6 @@
 // Renders the account page: a person's access, where they are logged in, and access tokens for their programs.
 import { groupsOf, includesName } from './access-sources.ts'
-import { call, type ListOf, type Loaded, problemOf, useLoad } from './console-data.ts'
+import { call, type Loaded, problemOf, useAll, useLoad } from './console-data.ts'
 import { actions, actOf, type Column, Rows, Secret, State, timeOrNever, useActs } from './console-parts.ts'
 import { dayOf, endOfDay } from './days.ts'
 import { Field, sends } from './fields.ts'
@@ -14,14 +14,14 @@ import { text } from './words-account.ts'
 
 const App = ({ user }: { user: User }): VNode => {
   const access = useLoad<AccessItem>('/auth/account/access')
-  const sessions = useLoad<ListOf<SessionItem>>('/auth/sessions?pageSize=200')
-  const tokens = useLoad<ListOf<TokenItem>>('/auth/tokens?pageSize=200')
+  const sessions = useAll<SessionItem>('/auth/sessions')
+  const tokens = useAll<TokenItem>('/auth/tokens')
   const isReady = [access, sessions, tokens].every(({ data, problem }) => data !== undefined || problem !== '')
   return html`<${SmallPage} user=${user} current="account" isReady=${isReady}>
     <${AccessPart} of=${access} /><${SessionsPart} of=${sessions} /><${TokensPart} of=${tokens} user=${user} /><//>`
 }
 
-void startPage({ view: (user, key) => html`<${App} key=${key} user=${user} />` })
+void startPage({ view: user => html`<${App} user=${user} />` })
 
 /** All sources of a profile or an area of the person. */
 const originsOf = (access: AccessItem, kind: 'profiles' | 'areas', name: string): string => {
@@ -50,7 +50,7 @@ const AccessPart = ({ of: { data: access, problem } }: { of: Loaded<AccessItem> 
         <dt>${text('mainArea')}</dt><${Part} access=${access} kind="areas" names=${access.areaPrincipal === '' ? [] : [access.areaPrincipal]} /></dl>`
     }</section>`
 
-const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<ListOf<SessionItem>> }): VNode => {
+const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<readonly SessionItem[]> }): VNode => {
   const { ask, change, notices } = useActs(reload, problem)
   const end = (path: string) => change(path, 'DELETE', text('ended'))
   const endOthers = () => ask(actOf(text, 'endOthers', {}, () => end('/auth/sessions')))
@@ -65,8 +65,8 @@ const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<ListOf<Ses
     [head, item => (item.current ? html`<${State} is="ok">${text('current')}<//>` : endCell(item))]
   ]
   return html`<section id="sessions-part"><h2 id="sessions">${text('sessions')}</h2>${notices}
-    ${data !== undefined && html`<${Rows} label=${text('sessions')} columns=${columns} items=${data.items} keyOf=${({ id }: SessionItem) => id} />`}
-    ${data !== undefined && data.items.length > 1 && html`<p><button type="button" id="end-others" onClick=${endOthers}>${text('endOthers')}</button></p>`}</section>`
+    ${data !== undefined && html`<${Rows} label=${text('sessions')} columns=${columns} items=${data} keyOf=${({ id }: SessionItem) => id} />`}
+    ${data !== undefined && data.length > 1 && html`<p><button type="button" id="end-others" onClick=${endOthers}>${text('endOthers')}</button></p>`}</section>`
 }
 
 const DAY_MS = 86_400_000
@@ -111,7 +111,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
 }
 
 interface TokensProps {
-  readonly of: Loaded<ListOf<TokenItem>>
+  readonly of: Loaded<readonly TokenItem[]>
   readonly user: User
 }
 
@@ -134,8 +134,8 @@ const TokensPart = ({ of: { data, problem, reload }, user }: TokensProps): VNode
   }
   return html`<section id="tokens-part"><h2 id="tokens">${text('tokens')}</h2><p class="quiet">${text('tokensNote')}</p>
     ${notices}
-    ${data?.items.length === 0 && html`<p class="quiet">${text('noTokens')}</p>`}
-    ${data !== undefined && data.items.length > 0 && html`<${Rows} label=${text('tokens')} columns=${columns} items=${data.items} keyOf=${({ id }: TokenItem) => id} />`}
+    ${data?.length === 0 && html`<p class="quiet">${text('noTokens')}</p>`}
+    ${data !== undefined && data.length > 0 && html`<${Rows} label=${text('tokens')} columns=${columns} items=${data} keyOf=${({ id }: TokenItem) => id} />`}
     ${made !== '' && html`<${Secret} key=${made} title=${text('tokenValue')} value=${made} note=${text('made')} onHide=${() => setMade('')} />`}
     <${NewToken} user=${user} onMade=${onMade} /></section>`
 }

@@ -26,7 +26,6 @@ const Tiles = ({ user }: { user: User }): VNode => {
     ${items !== undefined && items.length > 0 && html`<ul class="tiles">${items.map(app => html`<${Tile} key=${`${app.url} ${app.name}`} app=${app} />`)}</ul>`}`
 }
 
-const view = (user: User, key: number): VNode =>
-  html`<${SmallPage} user=${user} current="apps"><${Tiles} key=${key} user=${user} /><//>`
+const view = (user: User): VNode => html`<${SmallPage} user=${user} current="apps"><${Tiles} user=${user} /><//>`
 
 void startPage({ view, takesCookie: true })

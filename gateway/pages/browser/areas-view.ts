@@ -4,6 +4,7 @@ import { actions, actOf, type Column, Dialog, Listing, Name, useActs } from './c
 import { Field, sends } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Named } from './shapes.ts'
+import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
 export const AreasView = (): VNode => {
@@ -11,6 +12,7 @@ export const AreasView = (): VNode => {
   const { ask, say, change, notices } = useActs(list.reload)
   const [renamed, setRenamed] = useState<Named | undefined>()
   const [name, setName] = useState('')
+  useUnsaved(name.trim() !== '')
   const close = () => setRenamed(undefined)
   const settle = () => {
     close()

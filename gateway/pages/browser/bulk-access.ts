@@ -1,9 +1,10 @@
 // Adds and removes access for many people with one confirmation.
-import { allOf, call, problemOf } from './console-data.ts'
-import { actOf, nameOf, useActs } from './console-parts.ts'
+import { allOf, call, problemOf, queryOf, useAll } from './console-data.ts'
+import { actOf, nameOf, useActs, Waiting } from './console-parts.ts'
 import { Choice, sends } from './fields.ts'
 import { number } from './language.ts'
-import { html, useEffect, useState, type VNode } from './render.ts'
+import { html, useState, type VNode } from './render.ts'
+import type { Answer } from './session.ts'
 import type { Named, PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
@@ -15,21 +16,18 @@ interface Outcome {
 
 const PORTION = 500
 /** More than anyone intends to change at once. */
-const MAX_PEOPLE = 20_000
+export const MAX_PEOPLE = 20_000
 
-/** The ids of everyone that a list would show; undefined if it cannot be read. */
-export const idsOf = async (filter: Readonly<Record<string, string>>): Promise<number[] | undefined> => {
-  const people = await allOf<Named>('users', filter, MAX_PEOPLE)
-  return 'status' in people ? undefined : [...new Set(people.map(({ id }) => id))]
-}
+/** Everyone that a list would show. */
+export const everyone = (filter: Readonly<Record<string, string>>): Promise<Answer<readonly PersonItem[]>> =>
+  allOf(`users?${queryOf(filter)}`, MAX_PEOPLE)
 
 const NAMED = 5
 
 /** Lists those who still have no access, which needs a profile and an area. `''` if all have it. */
 const lackingAccess = async (ids: readonly number[]): Promise<string> => {
   const wanted = new Set(ids)
-  const people = await allOf<PersonItem>('users', { accessStatus: 'unassigned' }, MAX_PEOPLE)
-  if ('status' in people) return ''
+  const { body: people } = await everyone({ accessStatus: 'unassigned' })
   const names = people.filter(({ id }) => wanted.has(id)).map(nameOf)
   if (names.length === 0) return ''
   const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ')
@@ -86,17 +84,11 @@ const chosen = (choices: Choices, wanted: (typeof CHOICES)[number]): string[] =>
 const KINDS = ['profiles', 'areas'] as const
 
 export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
-  const [known, setKnown] = useState<Record<(typeof KINDS)[number], readonly Named[]>>({ profiles: [], areas: [] })
+  const known = { profiles: useAll<Named>('profiles'), areas: useAll<Named>('areas') }
   const [choices, setChoices] = useState<Record<(typeof KINDS)[number], Choices>>({ profiles: {}, areas: {} })
-  const { ask, say, notices } = useActs()
+  const { ask, notices } = useActs()
   const [isBusy, setBusy] = useState(false)
   useUnsaved(KINDS.some(kind => Object.values(choices[kind]).some(choice => choice !== 'keep')))
-  useEffect(() => {
-    for (const kind of KINDS)
-      void allOf<Named>(kind).then(found =>
-        'status' in found ? say(problemOf(found), true) : setKnown(now => ({ ...now, [kind]: found }))
-      )
-  }, [])
 
   const changeOf = (kind: (typeof KINDS)[number]) => ({
     add: chosen(choices[kind], 'give'),
@@ -119,7 +111,7 @@ export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
     html`<${Choice} key=${name} id=${`bulk-${kind}-${id}`} label=${html`<bdi>${name}</bdi>`} value=${choices[kind][name] ?? 'keep'} options=${options} onValue=${(choice: string) => setChoices({ ...choices, [kind]: { ...choices[kind], [name]: choice } })} />`
   return html`<form id="bulk" class="panel" onSubmit=${sends(submit)} aria-busy=${isBusy}>
     <h2>${text('bulkTitle', { n: number(ids.length) })}</h2>
-    ${KINDS.map(kind => html`<fieldset key=${kind}><legend>${text(kind)}</legend><div class="checks">${known[kind].map(one => pick(kind, one))}</div></fieldset>`)}
+    ${KINDS.map(kind => html`<fieldset key=${kind}><legend>${text(kind)}</legend><${Waiting} loaded=${known[kind]} /><div class="checks">${known[kind].data?.map(one => pick(kind, one))}</div></fieldset>`)}
     <div class="buttons"><button type="button" onClick=${onClose}>${text('cancel')}</button>
       <button type="submit" class="main" disabled=${isBusy}>${text('bulk')}</button></div>
     ${notices}</form>`

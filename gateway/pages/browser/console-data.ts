@@ -1,5 +1,7 @@
 // Loads data of our pages from the gateway: the result, or an error in words.
-import { useEffect, useRef, useState } from './render.ts'
+
+import { askWhileVisible } from './ask-while-visible.ts'
+import { useEffect, useState } from './render.ts'
 import { type Answer, ask, type Question } from './session.ts'
 import { type SharedKey, text } from './words-pages.ts'
 
@@ -22,20 +24,18 @@ export const queryOf = (values: Readonly<Record<string, string | number>>): stri
 
 const ALL_SIZE = 200
 
-/** All items of a list of the admin API, page by page, up to `most`; or the response that is none. */
-export const allOf = async <T>(
-  path: string,
-  filter: Readonly<Record<string, string>> = {},
-  most = Number.POSITIVE_INFINITY
-): Promise<readonly T[] | Answer<unknown>> => {
+const pageAt = (path: string, page: number, pageSize: number): string =>
+  `${path}${path.includes('?') ? '&' : '?'}page=${page}&pageSize=${pageSize}`
+
+/** All items of a list, page by page, up to `most`; none if a page cannot be read. `path` may have a query. */
+export const allOf = async <T>(path: string, most = Number.POSITIVE_INFINITY): Promise<Answer<readonly T[]>> => {
   const items: T[] = []
-  for (let page = 1; items.length < most; page++) {
-    const answer = await call<ListOf<T>>(`${path}?${queryOf({ ...filter, page, pageSize: ALL_SIZE })}`)
-    if (answer.status !== 200) return answer
+  for (let page = 1; ; page++) {
+    const answer = await call<ListOf<T>>(pageAt(path, page, ALL_SIZE))
+    if (answer.status !== 200) return { ...answer, body: [] }
     items.push(...answer.body.items)
-    if (answer.body.items.length < ALL_SIZE) break
+    if (answer.body.items.length < ALL_SIZE || items.length >= most) return { ...answer, body: items }
   }
-  return items
 }
 
 const REASONS: Readonly<Record<string, SharedKey>> = {
@@ -73,10 +73,21 @@ export interface Loaded<T> {
   readonly reload: () => void
 }
 
+const reloads = new Set<() => void>()
+
+/** Loads again what the page shows, because it has a new session. */
+export const reloadAll = (): void => {
+  for (const reload of reloads) reload()
+}
+
 /**
  * Loads when `path` changes, and every `everyMs` while the page is visible. Late responses to earlier requests are dropped.
  */
-export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
+export const useLoad = <T>(
+  path: string,
+  everyMs = 0,
+  load: (path: string) => Promise<Answer<T>> = call<T>
+): Loaded<T> => {
   const [turn, setTurn] = useState(0)
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'>>({
     data: undefined,
@@ -84,25 +95,24 @@ export const useLoad = <T>(path: string, everyMs = 0): Loaded<T> => {
     problem: '',
     isMissing: false
   })
-  const asked = useRef(0)
+  const reload = () => setTurn(now => now + 1)
   useEffect(() => {
-    const load = async () => {
-      const mine = ++asked.current
-      const answer = await call<T>(path)
-      if (mine !== asked.current) return
+    reloads.add(reload)
+    return () => reloads.delete(reload)
+  }, [])
+  useEffect(() => {
+    const take = (answer: Answer<T>) => {
       const etag = answer.headers.get('etag') ?? ''
       if (answer.status === 200) setState({ data: answer.body, etag, problem: '', isMissing: false })
       else setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
     }
-    void load()
-    const timer = everyMs === 0 ? 0 : window.setInterval(() => document.hidden || load(), everyMs)
-    return () => {
-      asked.current++
-      window.clearInterval(timer)
-    }
+    return askWhileVisible(() => load(path), take, everyMs)
   }, [path, turn, everyMs])
-  return { ...state, reload: () => setTurn(now => now + 1) }
+  return { ...state, reload }
 }
+
+/** All items of a list. */
+export const useAll = <T>(path: string): Loaded<readonly T[]> => useLoad(path, 0, allOf<T>)
 
 export interface List<T, More = unknown> extends Loaded<ListOf<T> & More> {
   readonly onPage: (page: number) => void
@@ -111,11 +121,7 @@ export interface List<T, More = unknown> extends Loaded<ListOf<T> & More> {
 /** A list, one page at a time; `path` may have a query. */
 export const useList = <T, More = unknown>(path: string, pageSize = 50, everyMs = 0): List<T, More> => {
   const [page, onPage] = useState(1)
-  const loaded = useLoad<ListOf<T> & More>(
-    `${path}${path.includes('?') ? '&' : '?'}page=${page}&pageSize=${pageSize}`,
-    everyMs
-  )
-  return { ...loaded, onPage }
+  return { ...useLoad<ListOf<T> & More>(pageAt(path, page, pageSize), everyMs), onPage }
 }
 
 /** Follows a value after it has stopped changing. */

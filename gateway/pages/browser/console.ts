@@ -100,7 +100,7 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
   return { place, moves, leave, question }
 }
 
-const App = ({ user, turn }: { user: User; turn: number }): VNode => {
+const App = ({ user }: { user: User }): VNode => {
   const content = useRef<HTMLElement>(null)
   const { place, moves, leave, question } = usePlace(content)
   useEffect(() => {
@@ -110,11 +110,10 @@ const App = ({ user, turn }: { user: User; turn: number }): VNode => {
   const view = place.id === '' ? html`<${View} />` : html`<${PersonView} id=${place.id} />`
   return html`<a class="skip" href="#content" onClick=${sends(() => content.current?.focus())}>${text('skip')}</a>
     <${Top} user=${user} home="#/people" leave=${leave}><${Sections} current=${place.section} /><//>
-    <main id="content" ref=${content} tabindex="-1" key=${`${moves} ${turn}`}>${view}</main>
+    <main id="content" ref=${content} tabindex="-1" key=${moves}>${view}</main>
     ${question}`
 }
 
 void startPage({
-  view: (user, turn) =>
-    user.profiles.includes('Admin') ? html`<${App} user=${user} turn=${turn} />` : html`<${Refused} />`
+  view: user => (user.profiles.includes('Admin') ? html`<${App} user=${user} />` : html`<${Refused} />`)
 })

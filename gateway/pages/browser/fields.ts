@@ -17,6 +17,8 @@ interface FieldProps extends Partial<Record<Content | Rule, string | number | bo
   readonly label: string
   readonly onValue?: (value: string) => void
   readonly grows?: boolean
+  /** Why the form cannot be sent with this value; '' if it can. */
+  readonly problem?: string
 }
 
 /** Further properties are those of the input. */
@@ -25,9 +27,10 @@ export const Field = ({
   label,
   onValue,
   grows,
+  problem = '',
   ...input
 }: FieldProps): VNode => html`<p class=${grows ? 'grow' : ''}>
-  <label for=${id}>${label}</label><input id=${id} autocomplete="off" ...${input as object}
+  <label for=${id}>${label}</label><input id=${id} autocomplete="off" ...${input as object} ref=${(element: HTMLInputElement | null) => element?.setCustomValidity(problem)}
     onInput=${(event: Event) => onValue?.((event.target as HTMLInputElement).value)} /></p>`
 
 interface ChoiceProps {

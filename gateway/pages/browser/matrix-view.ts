@@ -1,9 +1,10 @@
 // Draws the access matrix as a grid in which each cell explains its decision.
 import { pageOf, useAddressed } from './address.ts'
-import { allOf, problemOf, queryOf, useLoad } from './console-data.ts'
+import { allOf, queryOf, useLoad } from './console-data.ts'
 import { Dialog, Pager, State, Table, Waiting } from './console-parts.ts'
 import { Choice, Field, Filters, sends } from './fields.ts'
-import { html, useEffect, useState, type VNode } from './render.ts'
+import { html, useState, type VNode } from './render.ts'
+import type { Answer } from './session.ts'
 import type { Explanation, RouteItem } from './shapes.ts'
 import { roleName, text } from './words-console.ts'
 
@@ -13,12 +14,11 @@ const SHOWN = 50
 const isOwn = ({ place }: RouteItem): boolean => place.startsWith('gateway:')
 
 /** All routes, the site's by their hosts before the gateway's own. */
-const loadAll = async (): Promise<readonly RouteItem[] | string> => {
-  const rows = await allOf<RouteItem>('routes')
-  if ('status' in rows) return problemOf(rows)
+const loadAll = async (path: string): Promise<Answer<readonly RouteItem[]>> => {
+  const answer = await allOf<RouteItem>(path)
   const hostsOf = ({ host }: RouteItem): string => host.join(', ')
-  const sorted = rows.toSorted((a, b) => (hostsOf(a) < hostsOf(b) ? -1 : hostsOf(a) > hostsOf(b) ? 1 : 0))
-  return [...sorted.filter(row => !isOwn(row)), ...sorted.filter(isOwn)]
+  const sorted = answer.body.toSorted((a, b) => (hostsOf(a) < hostsOf(b) ? -1 : hostsOf(a) > hostsOf(b) ? 1 : 0))
+  return { ...answer, body: [...sorted.filter(row => !isOwn(row)), ...sorted.filter(isOwn)] }
 }
 
 /** A path that the route matches, as an address if it names hosts. */
@@ -58,12 +58,10 @@ const Group = ({ rows, roles, onAsk, label }: RowsProps & { label: string }): VN
       ${rows.map(row => html`<${Row} key=${row.id} row=${row} roles=${roles} onAsk=${onAsk} />`)}`
 
 export const MatrixView = (): VNode => {
-  const [rows, setRows] = useState<readonly RouteItem[] | string | undefined>()
+  const loaded = useLoad('routes', 0, loadAll)
   const [{ filter, page }, change] = useAddressed({ filter: '', page: '1' })
   const [question, setQuestion] = useState<Question | undefined>()
-  useEffect(() => void loadAll().then(setRows), [])
-
-  const all: readonly RouteItem[] = Array.isArray(rows) ? rows : []
+  const all = loaded.data ?? []
   const roles = Object.keys(all[0]?.allowed ?? {})
   const words = filter.toLowerCase().split(/\s+/)
   const found = all.filter(row => words.every(word => `${row.id} ${row.upstream}`.toLowerCase().includes(word)))
@@ -74,10 +72,9 @@ export const MatrixView = (): VNode => {
   return html`<h1>${text('access')}</h1>
     <p class="quiet">${text('legend')} <span class="narrow">${text('sideways')}</span></p>
     <${Filters}><${Field} grows id="route-filter" label=${text('filterRoutes')} type="search" value=${filter} maxlength="256" onValue=${(filter: string) => change({ filter, page: '1' })} /><//>
-    ${rows === undefined && html`<p class="quiet" role="status">${text('loading')}</p>`}
-    ${typeof rows === 'string' && html`<div class="notice" data-error="true" role="alert">${rows}</div>`}
+    <${Waiting} loaded=${loaded} />
     ${
-      Array.isArray(rows) &&
+      loaded.data !== undefined &&
       html`<${Table} kind="matrix" label=${text('access')} heads=${[text('route'), ...roles.map(roleName)]}>
         ${groups.map(
           label =>

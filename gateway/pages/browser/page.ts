@@ -1,14 +1,14 @@
 // Begins the pages of people who are logged in, follows their session, and shows the header with brand, person and language.
 import './pages.css'
 import './console.css'
-import { problemOf } from './console-data.ts'
+import { problemOf, reloadAll } from './console-data.ts'
 import { Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch, useLanguage } from './language.ts'
 import { findPageSession, followPageSession, leavePageSession } from './page-session.ts'
 import { Boundary, type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
 import { brand, fact, logInAgain, loginAddress } from './session.ts'
 import type { User } from './shapes.ts'
-import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
+import { giveUpUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
 
 interface TopProps {
@@ -59,8 +59,8 @@ export const SmallPage = ({ user, current, isReady = true, children }: SmallPage
 }
 
 interface PageParts {
-  /** What the person sees; it is loaded anew when its `key` changes. */
-  readonly view: (user: User, key: number) => VNode
+  /** What the person sees. */
+  readonly view: (user: User) => VNode
   /** Whether a session that the browser keeps in a cookie is enough for what the page shows. */
   readonly takesCookie?: boolean
 }
@@ -74,7 +74,6 @@ const EndedDialog = (): VNode => html`<${Dialog} title=${text('ended')} isFixed 
 
 const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode => {
   const [isEnded, setEnded] = useState(false)
-  const [turn, setTurn] = useState(0)
   useLanguage()
   useEffect(
     () =>
@@ -82,8 +81,8 @@ const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode =>
         onEnded: () => setEnded(true),
         onRenewed() {
           setEnded(false)
-          // What is shown is loaded again, unless something on it is unsaved.
-          if (!hasUnsaved()) setTurn(now => now + 1)
+          // Only what is shown: what has been typed or chosen stays.
+          reloadAll()
         },
         onOther() {
           // Nothing that one person has begun is saved as another.
@@ -93,7 +92,7 @@ const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode =>
       }),
     []
   )
-  return html`${view(user, turn)}${isEnded && html`<${EndedDialog} />`}`
+  return html`${view(user)}${isEnded && html`<${EndedDialog} />`}`
 }
 
 /** Renders the page of the person who is logged in, or why it is not known who that is. */

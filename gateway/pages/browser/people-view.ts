@@ -1,7 +1,7 @@
 // Lets Admins find people: those waiting for access first, anyone else by a few letters.
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
-import { BulkAccess, idsOf, type Result } from './bulk-access.ts'
-import { type ListOf, queryOf, useLoad, useRested } from './console-data.ts'
+import { BulkAccess, everyone, MAX_PEOPLE, type Result } from './bulk-access.ts'
+import { type ListOf, problemOf, queryOf, useLoad, useRested } from './console-data.ts'
 import { type Column, Listing, listed, Name, nameOf, State, timeOrNever, useActs } from './console-parts.ts'
 import { Choice, Field, Filters } from './fields.ts'
 import { number } from './language.ts'
@@ -59,16 +59,20 @@ export const PeopleView = (): VNode => {
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set())
   const [isOpen, setOpen] = useState(false)
   const { say, notices } = useActs()
-  const shown = loaded.data?.items ?? []
+  const { items: shown = [], total = 0 } = loaded.data ?? {}
   const toggle = (id: number) => {
     const next = new Set(selected)
     if (!next.delete(id)) next.add(id)
     setSelected(next)
   }
   const selectAll = async () => {
-    const ids = await idsOf(filter)
-    if (ids === undefined) say(text('unreachable'), true)
-    else setSelected(new Set(ids))
+    if (total > MAX_PEOPLE) return say(text('tooManyPeople', { n: number(MAX_PEOPLE) }), true)
+    say(text('loading'))
+    // As it is typed now, which the list may not show yet.
+    const answer = await everyone({ ...filter, search: search.trim() })
+    if (answer.status !== 200) return say(problemOf(answer), true)
+    say('')
+    setSelected(new Set(answer.body.map(({ id }) => id)))
   }
   const settle = ({ words, isError, isOver }: Result) => {
     say(words, isError)
@@ -91,7 +95,7 @@ export const PeopleView = (): VNode => {
     ${notices}
     <div class="buttons" id="selection">
       ${button('select-page', text('selectPage'), () => setSelected(new Set([...selected, ...shown.map(({ id }) => id)])))}
-      ${button('select-all', text('selectAll', { n: number(loaded.data?.total ?? 0) }), selectAll)}
+      ${button('select-all', text('selectAll', { n: number(total) }), selectAll)}
       ${
         selected.size > 0 &&
         html`<span role="status">${text('selected', { n: number(selected.size) })}</span>

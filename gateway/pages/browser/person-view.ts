@@ -2,7 +2,7 @@
 import { AccessForm } from './access-form.ts'
 import { queryInAddress } from './address.ts'
 import { AuditTable } from './audit-view.ts'
-import { call, type ListOf, problemOf, useList, useLoad } from './console-data.ts'
+import { allOf, call, problemOf, useList, useLoad } from './console-data.ts'
 import {
   actOf,
   type Column,
@@ -50,9 +50,8 @@ export const PersonView = ({ id }: { id: string }): VNode => {
   const run = (action: string, done: ConsoleKey) => change(`users/${id}/${action}`, 'POST', text(done))
   /** What is held back may be the address instead, though not one that only service accounts have failed from. */
   const unlock = async () => {
-    const held = await call<ListOf<HeldItem>>('held-back?pageSize=200')
-    const isAddress =
-      held.status === 200 && held.body.items.some(({ kind, provider }) => kind === 'address' && provider === 'ldap')
+    const { body: held } = await allOf<HeldItem>('held-back')
+    const isAddress = held.some(({ kind, provider }) => kind === 'address' && provider === 'ldap')
     await run('unlock', isAddress ? 'unlockedButHeld' : 'unlockedDone')
   }
   const tell = (words: string, isError: boolean) => {

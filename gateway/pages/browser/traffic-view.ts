@@ -1,9 +1,12 @@
 // Shows the last minutes of traffic live: decisions, latency, logins, and reasons for refusals.
+
+import { askWhileVisible } from './ask-while-visible.ts'
 import { call, problemOf } from './console-data.ts'
 import { type Column, Missing, Rows } from './console-parts.ts'
 import { countedEvery } from './counted.ts'
 import { number } from './language.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
+import type { Answer } from './session.ts'
 import type { Point } from './shapes.ts'
 import { text } from './words-console.ts'
 
@@ -53,31 +56,24 @@ const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
   const [traffic, setTraffic] = useState<Traffic | undefined>()
   const [problem, setProblem] = useState('')
   useEffect(() => {
-    let isOver = false
-    let kept: Traffic | undefined
-    const load = async () => {
-      // Known steps stay; only the growing step and later ones are requested.
-      const since = kept?.points.at(-1)?.at ?? ''
-      const answer = await call<Traffic>(since === '' ? 'traffic' : `traffic?since=${encodeURIComponent(since)}`)
-      if (isOver) return
+    let kept: readonly Point[] = []
+    /** Known steps stay; only the growing step and later ones are requested, and those that an instance has yet to add to. */
+    let since = ''
+    const load = () => call<Traffic>(since === '' ? 'traffic' : `traffic?since=${encodeURIComponent(since)}`)
+    const take = (answer: Answer<Traffic>) => {
       if (answer.status !== 200) return setProblem(problemOf(answer))
       const fresh = new Set(answer.body.points.map(point => point.at))
       const now = Date.parse(answer.body.now)
-      const before = (kept?.points ?? []).filter(point => !fresh.has(point.at))
+      const before = kept.filter(point => !fresh.has(point.at))
       // After a clock has been set back, later steps are left over from before.
-      const points = [...before, ...answer.body.points].filter(
+      kept = [...before, ...answer.body.points].filter(
         ({ at }) => Date.parse(at) > now - HOUR_MS && Date.parse(at) <= now
       )
-      kept = { ...answer.body, points }
-      setTraffic(kept)
+      if (answer.body.missing.length === 0) since = kept.at(-1)?.at ?? ''
+      setTraffic({ ...answer.body, points: kept })
       setProblem('')
     }
-    void load()
-    const timer = window.setInterval(() => document.hidden || load(), EVERY_MS)
-    return () => {
-      isOver = true
-      window.clearInterval(timer)
-    }
+    return askWhileVisible(load, take, EVERY_MS)
   }, [])
   return { traffic, problem }
 }

@@ -206,6 +206,7 @@ export const text = createText({
   selectPage: ['Selecionar esta página', 'Select this page'],
   selectAll: ['Selecionar todas as {n}', 'Select all {n}'],
   selectNone: ['Limpar a seleção', 'Clear the selection'],
+  tooManyPeople: ['De uma vez só podem ser alteradas {n} pessoas. Refine a busca.', 'At most {n} people can be changed at once. Narrow the search.'],
   selected: ['{n} selecionadas', '{n} selected'],
   bulkOpen: ['Alterar acesso', 'Change access'],
   bulkTitle: ['Acesso de {n} pessoas', 'Access of {n} people'],

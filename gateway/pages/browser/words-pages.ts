@@ -46,6 +46,7 @@ export const words = {
   never: ['nunca', 'never'],
   addArea: ['Adicionar área', 'Add an area'],
   add: ['Adicionar', 'Add'],
+  addOrClear: ['Adicione esta área ou apague o que digitou.', 'Add this area, or clear the field.'],
   removeArea: ['Remover a área {name}', 'Remove the area {name}'],
   mainArea: ['Área principal', 'Main area'],
   noAreas: ['Nenhuma área ainda.', 'No areas yet.'],
