@@ -50,13 +50,20 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
     return renewal
   }
 
-  /** A request never waits for this: the response to a later one carries the cookie. */
+  /** A request never waits for this: its response carries the cookie if it begins after the renewal, or else a later one does. */
   const renewInTime = (exchange: Exchange, token: string, login: Identity): void => {
     if (Date.now() / 1000 < renewsAt(login)) return
     const known = renewals.get(token)
-    if (known?.token !== undefined) exchange.setCookies = cookies.fieldsOf(known.token)
-    else if (known === undefined || (known.failedAt > 0 && performance.now() - known.failedAt > RETRY_MS))
-      begin(token, login)
+    const isRetried = known !== undefined && known.failedAt > 0 && performance.now() - known.failedAt > RETRY_MS
+    const renewal = known === undefined || isRetried ? begin(token, login) : known
+    if (renewal.token !== undefined) exchange.setCookies = cookies.fieldsOf(renewal.token)
+    else if (renewal.failedAt === 0)
+      renewal.renewed.then(
+        renewed => {
+          exchange.setCookies = cookies.fieldsOf(renewed.token)
+        },
+        () => undefined
+      )
   }
 
   const renewNow = async (exchange: Exchange, token: string): Promise<Outcome> => {

@@ -39,7 +39,7 @@ const start = (t: Test) => {
   return { clocks, begun, identified, renew, by }
 }
 
-t.test('a cookie is renewed once, by a request that does not wait; later ones bring the new cookie', async t => {
+t.test('a cookie is renewed once, by a request that does not wait; later responses bring the new cookie', async t => {
   const { begun, renew, by } = start(t)
   const fresh = by('old', { identity: FRESH })
   t.equal(renew(fresh, undefined), undefined)
@@ -48,10 +48,12 @@ t.test('a cookie is renewed once, by a request that does not wait; later ones br
   t.same([renew(first, undefined), renew(second, undefined)], [undefined, undefined])
   const ids = begun.map(({ tokenId }) => tokenId)
   t.same(ids, ['due'])
+  t.same([first.setCookies, second.setCookies], [undefined, undefined])
   begun[0]?.settle.resolve({ token: 'new', identity: FRESH })
   await turn()
   t.equal(renew(third, undefined), undefined)
-  t.same([first.setCookies, second.setCookies, third.setCookies], [undefined, undefined, ['session=new']])
+  // Somebody may ask nothing more before the old one expires, or ask another process.
+  t.same([first.setCookies, second.setCookies, third.setCookies], Array(3).fill(['session=new']))
   renew(by('another'), undefined)
   t.equal(begun.length, 2)
 })

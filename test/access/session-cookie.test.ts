@@ -1,5 +1,6 @@
 // A session cookie opens browser routes for its person, from our own origin, and nothing else; it is renewed while it is
 // used, never beyond SESSION_MAX, and goes on without a click when its access has changed.
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { claimsOf, jsonRequest, postLoginAgain, refreshLogin } from '../support/login.ts'
@@ -325,12 +326,19 @@ t.test('a cookie is renewed at half of its life by whatever uses it', async t =>
     world.raw(`GET ${path} HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${cookie}\r\nAccept: */*\r\n\r\n`)
   for (let i = 0; i < 3; i++) t.equal((await ask(token)).headers['set-cookie'], undefined, 'before half of it')
   const old = await aged({ auth_time: nowS() - 1900, iat: nowS() - 1900, exp: nowS() + 1700 })
+  t.teardown(() => upstream.respond(() => OK))
+  const asked = Promise.withResolvers<Socket>()
+  upstream.respond(({ target }) => (target === '/app/slow' ? asked.resolve : OK))
+  const slow = ask(old, '/app/slow')
+  const backend = await asked.promise
   let answer = await ask(old)
   await until(async () => {
     answer = await ask(old)
     return answer.headers['set-cookie'] !== undefined
   })
   t.equal(answer.status, 200)
+  backend.write(OK)
+  t.match(String((await slow).headers['set-cookie']), /^portaria_session=eyJ/, 'nobody has to ask twice')
   const [, renewed = ''] =
     /portaria_session=(eyJ[^;]+); Path=\/; HttpOnly/.exec(String(answer.headers['set-cookie'])) ?? []
   t.match(claimsOf(renewed), { jti: claimsOf(token).jti, auth_time: claimsOf(old).auth_time })
@@ -341,7 +349,6 @@ t.test('a cookie is renewed at half of its life by whatever uses it', async t =>
   )
   t.equal(byHeader.headers['set-cookie'], undefined, 'Authorization is what counts')
 
-  t.teardown(() => upstream.respond(() => OK))
   upstream.respond(() => 'HTTP/1.1 200 OK\r\nCache-Control: public, max-age=60\r\nContent-Length: 0\r\n\r\n')
   const shared = { 'cache-control': 'public, max-age=60', 'cdn-cache-control': 'max-age=9' }
   t.match((await ask(renewed, '/shared/x')).headers, shared)
