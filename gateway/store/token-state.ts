@@ -14,8 +14,9 @@ export const createTokenState = (database: Database) => ({
   /**
    * What was committed since `cursor`; some of it may be repeated, but nothing is missing: transactions that commit late are
    * found by their number. Complete again if the database was replaced by an older one.
+   * @param from an earlier cursor, from which on changes are read again
    */
-  changesSince: (cursor: string) => readState(database, cursor),
+  changesSince: (cursor: string, from = cursor) => readState(database, cursor, from),
   /** Ends a token on every instance, with the audit entry of its owner in the same transaction. `expiresAt` in seconds. */
   revokeToken: (jti: string, expiresAt: number, entry?: AuditEntry): Promise<void> =>
     database.write(async manager => {
@@ -30,10 +31,15 @@ export const createTokenState = (database: Database) => ({
 })
 
 /** One transaction, because an idle installation reads every two seconds. */
-const readState = (database: Database, since: string | undefined) =>
-  onTimeline(database, timeline => database.write(manager => readSince(manager, timeline, since)))
+const readState = (database: Database, since: string | undefined, again = since) =>
+  onTimeline(database, timeline => database.write(manager => readSince(manager, timeline, since, again)))
 
-const readSince = async (manager: EntityManager, timelineName: string, since: string | undefined) => {
+const readSince = async (
+  manager: EntityManager,
+  timelineName: string,
+  since: string | undefined,
+  again: string | undefined
+) => {
   /** By this process's clock, milliseconds since the epoch. */
   const at = Date.now()
   // Read before the rows, so that everything a transaction below this number changed is visible to the queries below.
@@ -51,7 +57,7 @@ const readSince = async (manager: EntityManager, timelineName: string, since: st
     lastXmax === undefined ||
     BigInt(lastXmin) > BigInt(xmin) ||
     BigInt(lastXmax) > BigInt(xmax)
-  const from = complete ? EVERYTHING : last
+  const from = complete ? EVERYTHING : again?.split(' ').at(-1)
   const tokens = await query<RevokedToken>(manager, TOKENS, [from])
   const versions = await query<PersonVersion>(manager, VERSIONS, [from])
   const lost = await query<LostPerson>(manager, LOST, [from])

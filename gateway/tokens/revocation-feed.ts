@@ -22,7 +22,8 @@ interface StateRead {
 
 interface FeedSource {
   loadRevocations(): Promise<StateRead>
-  changesSince(cursor: string): Promise<StateRead>
+  /** `from`: an earlier cursor, from which on changes are read again. */
+  changesSince(cursor: string, from: string): Promise<StateRead>
   /** Owners of live access tokens, in parts: all of them, or those that changed since `cursor`, read `ageMs` ago. */
   readLiveTokens(cursor: string | undefined, learn: (news: OwnerNews[]) => void, ageMs: number): Promise<void>
   /** Writes back what a fail-over of the database has lost. */
@@ -53,6 +54,8 @@ const LEAST_POLL_MS = 50
 /** While no change is heard. */
 const DEAF_POLL_MS = 500
 const PURGE_EVERY_MS = 60 * 60 * 1000
+/** Postgres has written what was done before, also where no commit waited for it: three times wal_writer_delay (200 ms). */
+const WRITTEN_MS = 2000
 
 export type RevocationFeed = Awaited<ReturnType<typeof startRevocationFeed>>
 
@@ -64,7 +67,10 @@ const pollWithin = (mostStalenessMs = Number.POSITIVE_INFINITY): number =>
 export const startRevocationFeed = async (options: FeedOptions) => {
   const { source, revocations, personalTokens, log, now = Date.now, clock = () => performance.now() } = options
   const pollMs = options.pollMs ?? pollWithin(options.mostStalenessMs)
-  let cursor: string | undefined
+  /** Where the last reads ended, the latest at the end. Of those that were WRITTEN_MS before it, only the last is kept. */
+  let reads: { readonly cursor: string; readonly at: number }[] = []
+  /** Postgres may have crashed since then. */
+  let mayHaveCrashed = false
   let completeAt = 0
   /** The same by the monotonic clock, which cannot be set back, but stands still while the machine is suspended. */
   let freshAt = clock()
@@ -95,13 +101,20 @@ export const startRevocationFeed = async (options: FeedOptions) => {
 
   const readState = async () => {
     const startedAt = clock()
-    const read = await (cursor === undefined ? source.loadRevocations() : source.changesSince(cursor))
-    if (read.complete && cursor !== undefined) await replaceAll(read)
+    const latest = reads.at(-1)?.cursor
+    // A crash loses what was not written yet, as of transactions that were rolled back, and their numbers are used again.
+    const from = mayHaveCrashed ? reads[0]?.cursor : latest
+    mayHaveCrashed = false
+    const isFirst = latest === undefined || from === undefined
+    const read = await (isFirst ? source.loadRevocations() : source.changesSince(latest, from))
+    if (read.complete && !isFirst) await replaceAll(read)
     else {
       revocations.learn(read)
-      await source.readLiveTokens(read.complete ? undefined : cursor, personalTokens.learn, read.at - completeAt)
+      await source.readLiveTokens(read.complete ? undefined : from, personalTokens.learn, read.at - completeAt)
     }
-    cursor = read.cursor
+    if (read.complete) reads = []
+    reads.push({ cursor: read.cursor, at: startedAt })
+    while (startedAt - (reads[1]?.at ?? startedAt) >= WRITTEN_MS) reads.shift()
     completeAt = read.at
     freshAt = startedAt
     databaseS = read.nowS
@@ -121,6 +134,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
           'revocations cannot be read; the known ones stay in force'
         )
       failing = true
+      mayHaveCrashed = true
     }
   }
 
@@ -142,6 +156,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     onChange,
     onLost() {
       isListening = false
+      mayHaveCrashed = true
       pollEvery(Math.min(pollMs, DEAF_POLL_MS))
     },
     onRestored() {

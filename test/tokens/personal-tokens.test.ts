@@ -191,6 +191,46 @@ t.test('a login during an outage of the database here confirms its owner once th
   t.ok(confirmed.includes('olga'))
 })
 
+t.test('what is revoked under a number of a transaction that a crash of Postgres has lost is known here', async t => {
+  const { user } = await users.syncPerson(person('nina'))
+  const revocations = createRevocations()
+  const learned: string[] = []
+  let onLost = () => {}
+  const feed = await startRevocationFeed({
+    source: {
+      ...createTokenState(database),
+      readLiveTokens: store.readLive,
+      listen(on) {
+        onLost = on.onLost
+        return { close: async () => undefined }
+      }
+    },
+    revocations,
+    personalTokens: {
+      ...createPersonalTokens({ revocations, confirmMs: 1e9 }),
+      learn: news => learned.push(...news.map(({ owner }) => owner.user.username))
+    },
+    log: quiet
+  })
+  t.teardown(() => feed.close())
+  // Nobody waited until it was written; the read after it takes it for ended.
+  const [lost] = await ask('SELECT pg_current_xact_id()::text AS id')
+  await feed.catchUp()
+  learned.length = 0
+  await ask(
+    `INSERT INTO revocations (jti, expires_at, revoked_in) VALUES ('again', now() + interval '1 hour', '${lost?.id}')`
+  )
+  await ask(`UPDATE users SET access_version = 1, version_changed_in = '${lost?.id}' WHERE id = ${user.id}`)
+  await ask(`INSERT INTO personal_tokens (user_id, hash, name, profiles, version, expires_at, changed_in)
+    VALUES (${user.id}, repeat('3', 64), 'x', '{}', 0, now() + interval '1 day', '${lost?.id}')`)
+  onLost()
+  await feed.catchUp()
+  t.equal(revocations.isRevoked('again'), true)
+  t.not(revocations.changedSince(user.id, 0), undefined)
+  t.ok(learned.includes('nina'))
+  await ask("DELETE FROM revocations WHERE jti = 'again'")
+})
+
 // RW-50
 t.test('a login that has ended makes no access token, even on an instance that has not heard of the end', async t => {
   const { user, version } = await users.syncPerson(person('rita'))
