@@ -5,7 +5,7 @@ import { isStalled, type Progress, progressOf } from '../http/progress.ts'
 import { type Contained, contain } from '../values/contain.ts'
 import type { Holder } from '../values/held-memory.ts'
 import { FrameScanner, type FrameSink } from './frame-scanner.ts'
-import { buildFrame, CLOSE, closePayload, type FrameFault, PING, PONG } from './frames.ts'
+import { buildFrame, CLOSE, type FrameFault, PING, PONG } from './frames.ts'
 
 export type Side = 'client' | 'upstream'
 
@@ -81,8 +81,8 @@ export class Leg implements FrameSink {
   closeSent = false
   gone = false
   faulted = false
-  /** A close frame to send to this side once the frame in progress is complete. */
-  pending: Ending | undefined
+  /** Payload of a close frame to send to this side once the frame in progress is complete. */
+  pending: Buffer | undefined
   /** When this side stopped being read because the other accepts no bytes; 0: it is read. */
   stalledSince = 0
   #progress: Progress | undefined
@@ -164,11 +164,11 @@ export class Leg implements FrameSink {
     return before !== undefined && this.#progress !== undefined && !isStalled(before, this.#progress)
   }
 
-  sendClose(ending: Ending) {
+  sendClose(payload: Buffer) {
     this.pending = undefined
     if (this.closeSent) return
     this.closeSent = true
-    this.write(buildFrame(CLOSE, closePayload(ending.code, ending.reason), this.side === 'upstream'))
+    this.write(buildFrame(CLOSE, payload, this.side === 'upstream'))
     if (this.scanner.closed || this.faulted) this.socket.end()
   }
 

@@ -1,7 +1,7 @@
 // Joins two upgraded sockets into one WebSocket: frames pass both ways with backpressure, and each close is passed on.
 import type { Duplex } from 'node:stream'
 import { contain, endThrown, every, noteFault } from '../values/contain.ts'
-import { buildFrame, closeFault, type FrameFault } from './frames.ts'
+import { buildFrame, closeFault, closePayload, type FrameFault } from './frames.ts'
 import { type Ending, Leg, type LegOptions, type LegOwner, type Side } from './leg.ts'
 
 interface RelayOptions extends LegOptions {
@@ -21,7 +21,8 @@ interface RelayOptions extends LegOptions {
 
 /** Idle time after which a side is pinged; it is dead after two more such periods. */
 const PING_MS = 30_000
-const CLOSE_MS = 2000
+/** How long a side may take to answer a close: backends read it after what came before. */
+const CLOSE_MS = 5000
 const STALL_MS = 60_000
 /** How long a close in the middle of a frame waits for the rest of that frame. */
 const FRAME_REST_MS = 400
@@ -55,6 +56,8 @@ export class Relay implements LegOwner {
   #lastActivity: number
   /** When to destroy what is still open; 0: the socket is not being closed. */
   #deadline = 0
+  /** The close that came first, and the side that sent it. */
+  #closedBy: { leg: Leg; payload: Buffer } | undefined
   /** Being closed by the gateway: nothing more is delivered. */
   #ended = false
   /** What was sent before the end is delivered, however long that takes. */
@@ -145,6 +148,7 @@ export class Relay implements LegOwner {
       // A frame to a server needs a mask, a frame to a client none; the frame at hand is right for its direction.
       to.write(frame)
     }
+    this.#closedBy ??= { leg: from, payload }
     this.#deadline ||= this.now() + CLOSE_MS
     for (const leg of [from, to]) if (leg.closeSent && leg.scanner.closed) leg.socket.end()
     if (from.closeSent && to.closeSent && to.scanner.closed) this.#deadline = this.now() + AFTER_END_MS
@@ -222,10 +226,23 @@ export class Relay implements LegOwner {
     // Whatever this side sends from now on is read and discarded, so that its close frame is found.
     leg.unstall()
     if (leg.closeSent) return
-    if (!peer.isPartial) return leg.sendClose(ending)
+    const payload = closePayload(ending.code, ending.reason)
+    if (!peer.isPartial) return leg.sendClose(payload)
     if (peer.gone || peer.faulted) return void leg.socket.destroy()
-    leg.pending = ending
+    leg.pending = payload
     this.#deadline = Math.min(this.#deadline, this.now() + FRAME_REST_MS)
+  }
+
+  /** A close that the other side does not answer in time is answered with its own code and reason (RFC 6455 §5.5.1). */
+  #answerClose(at: number): boolean {
+    const { leg, payload } = this.#closedBy ?? {}
+    if (leg === undefined || payload === undefined || this.#ended || leg.gone || leg.closeSent) return false
+    const silent = this.peerOf(leg)
+    if (silent.isPartial) return false
+    leg.sendClose(payload)
+    silent.socket.destroy()
+    this.#deadline = at + AFTER_END_MS
+    return true
   }
 
   destroy() {
@@ -243,6 +260,7 @@ export class Relay implements LegOwner {
   /** For so long, this process read and sent nothing: that is no silence of a side. */
   postpone(ms: number) {
     this.#lastActivity += ms
+    if (this.#deadline !== 0) this.#deadline += ms
     if (this.#slowAt !== 0) this.#slowAt += ms
     for (const leg of [this.#client, this.#upstream]) {
       leg.lastSeen += ms
@@ -255,7 +273,7 @@ export class Relay implements LegOwner {
     if (this.#deadline !== 0) {
       if (this.#isDelivering(at) || at < this.#deadline) return
       if (this.#retired && !this.#ended && !this.#client.gone) this.end(SERVER_GONE)
-      else this.destroy()
+      else if (!this.#answerClose(at)) this.destroy()
       return
     }
     const { idleTimeoutMs } = this.#options
