@@ -23,6 +23,9 @@ const settingsOrExit = (): Settings => {
   }
 }
 
+/** npm passes on a signal that a terminal or a service manager has sent to both; that is not a second one. */
+const ECHO_MS = 500
+
 /** What follows the drain: the last entries of the log and the database. */
 const END_MS = 4_000
 
@@ -32,7 +35,8 @@ const END_MS = 4_000
  */
 const obeySignals = (log: Logger, mostMs: number) => {
   let gateway: Gateway | undefined
-  let isStopping = false
+  /** Monotonic milliseconds. */
+  let stoppingSince: number | undefined
   let closing: Promise<void> | undefined
   /** Until something serves, there is nothing to drain. */
   const close = async () => {
@@ -40,8 +44,11 @@ const obeySignals = (log: Logger, mostMs: number) => {
     await closing
   }
   const stop = async (signal: NodeJS.Signals) => {
-    if (isStopping) process.exit(signal === 'SIGINT' ? 130 : 143)
-    isStopping = true
+    if (stoppingSince !== undefined) {
+      if (performance.now() - stoppingSince < ECHO_MS) return
+      process.exit(signal === 'SIGINT' ? 130 : 143)
+    }
+    stoppingSince = performance.now()
     log.info({ signal }, 'stopping')
     setTimeout(() => {
       log.error('the gateway did not stop in time; it ends now')
@@ -63,7 +70,7 @@ const obeySignals = (log: Logger, mostMs: number) => {
     gateway?.reload(true).catch(error => log.error({ err: error }, 'a reload failed'))
   })
   return {
-    isStopping: () => isStopping,
+    isStopping: () => stoppingSince !== undefined,
     close,
     serving(running: Gateway) {
       gateway = running

@@ -189,6 +189,9 @@ t.test('the embedded database is free for the next start as soon as the process 
   const fourth = spawnGateway(t, env)
   await fourth.logged('listening')
   fourth.signal('SIGINT')
+  await fourth.logged('stopping')
+  // npm passes on what the terminal has sent to both.
+  fourth.signal('SIGINT')
   t.equal(await fourth.ended, 0)
   for (const { lines, stderr } of [first, third, fourth]) {
     t.ok(

@@ -344,7 +344,10 @@ for (const [kind, WORKERS] of KINDS) {
     await backend.holds(1)
     running.signal('SIGTERM')
     await running.logged('stopping')
-    running.signal('SIGTERM')
+    await until(() => {
+      running.signal('SIGTERM')
+      return !isAlive(running.pid)
+    })
     t.equal(await running.ended, 143)
     t.equal(await slow, 'cut')
     await until(() => !workers.some(isAlive))
