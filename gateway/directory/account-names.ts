@@ -53,6 +53,9 @@ export const guardOfUnknown = (login: string): string => {
   return at > 0 ? login.slice(0, at) : login
 }
 
+/** The guard of a login that is bound by DN: Active Directory ignores accents when it compares names. */
+export const guardOfDn = (login: string): string => login.normalize('NFD').replace(/\p{M}/gu, '')
+
 /** Whether a filter compares the login with whole values, not with pieces such as `(mail={{username}}@corp.example)`. */
 export const comparesWholeValues = (filter: string): boolean =>
   !filter.replace(/=\s*\{\{username\}\}\s*\)/g, ')').includes('{{username}}')

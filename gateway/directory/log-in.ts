@@ -11,7 +11,7 @@ import {
   isLockedOut,
   NO_FAILURES
 } from './account.ts'
-import { guardOfUnknown } from './account-names.ts'
+import { guardOfDn, guardOfUnknown } from './account-names.ts'
 import type { Deadline } from './deadline.ts'
 import { DirectoryFailure } from './failure.ts'
 import { type GroupsRead, namingContextOf, readGroups } from './groups.ts'
@@ -162,14 +162,18 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const { plan } = exchange
   const bindName = plan.bindName(login)
   const bound = plan.mayHaveTwoNames ? bindName : login
-  const account = { name: bound, mayHaveTwoNames: plan.mayHaveTwoNames, whose: { bound } }
+  const name = plan.bindsByDn ? guardOfDn(bound) : bound
+  const account = { name, mayHaveTwoNames: plan.mayHaveTwoNames, whose: { bound } }
   const connection = await guarded(exchange, account, async () => {
     const opened = await exchange.open()
     await timed(exchange, opened.bindPerson(bindName, password))
     return opened
   })
   const own = await findOwnEntry(plan, connection, login)
-  if (own === undefined) return personOf(undefined, { text: login, isExact: false, isUsernameOwn: false })
+  // Its permits count under what was bound; a name with a domain leads to the canonical login, by what earlier logins have shown.
+  const guard = plan.mayHaveTwoNames ? {} : { guard: name }
+  if (own === undefined)
+    return { ...personOf(undefined, { text: login, isExact: false, isUsernameOwn: false }), ...guard }
   const { entry, base } = own
   const isExact = plan.search === undefined || plan.search.comparesWholeValues
   const isUsernameOwn = hasUsernameAlone(entry, login)
@@ -189,8 +193,6 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const names = plan.mayHaveTwoNames ? await boundNames(plan, connection, base, entry, bindName) : []
   const groups = await readGroups(plan, connection, entry, person.username)
   await connection.unbind()
-  // Its permits count under what was bound; a name with a domain leads to the canonical login, by what earlier logins have shown.
-  const guard = plan.mayHaveTwoNames ? {} : { guard: bound }
   return { ...person, ...guard, isUsernameShared, names: [...new Set([...(person.names ?? []), ...names])], ...groups }
 }
 
