@@ -20,7 +20,12 @@ const SKIPPED_MS = 30_000
 export const createServers = (settings: LdapSettings, clock = () => performance.now()) => {
   const urls = settings.url.split(',').map(url => new URL(url.trim()))
   const deadUntil = new Map<URL, number>()
-  const isAlive = (url: URL): boolean => clock() >= (deadUntil.get(url) ?? Number.NEGATIVE_INFINITY)
+  /** Those that are skipped come last, the longest ago first: once all others have failed, any may have recovered. */
+  const inOrder = (): readonly URL[] => {
+    const now = clock()
+    const skippedUntil = (url: URL) => Math.max(now, deadUntil.get(url) ?? now)
+    return urls.toSorted((one, other) => skippedUntil(one) - skippedUntil(other))
+  }
 
   return {
     count: urls.length,
@@ -30,10 +35,8 @@ export const createServers = (settings: LdapSettings, clock = () => performance.
      * @throws DirectoryFailure `directory-unreachable`, `directory-tls` or `directory-timeout` of the last server that was tried.
      */
     dial: async (signal: AbortSignal): Promise<DialedServer> => {
-      const alive = urls.filter(isAlive)
       let failure: unknown
-      // If all of them are down, any may have recovered.
-      for (const url of alive.length > 0 ? alive : urls) {
+      for (const url of inOrder()) {
         const giveUp = () => void deadUntil.set(url, clock() + SKIPPED_MS)
         const deadline = startDeadline(Math.round(settings.timeoutMs / 3))
         try {

@@ -228,6 +228,31 @@ t.test('a server that hangs up is left for the next one; a bind that it may have
   }
 })
 
+t.test('a server that is skipped is asked once all others have failed, within the same login', async t => {
+  let [now, one, other] = [0, 52, 52]
+  const serve = (codeOf: () => number) =>
+    startLdapServer(t, ({ id, tag, send }) => {
+      if (tag === REQUEST.bind) send(result(id, 0x61, codeOf()))
+    })
+  const servers = [await serve(() => one), await serve(() => other)]
+  const serviceAt = (...urls: string[]) =>
+    createDirectory(ldap.serviceSettings({ url: urls.join() }), { clock: () => now })
+  const both = serviceAt(...servers.map(({ url }) => url))
+  const withoutOther = serviceAt(servers[0]?.url ?? '', 'ldap://127.0.0.1:1')
+  for (now of [0, 15_000]) await failureOf(withoutOther.check())
+  now = 30_000
+  one = 0
+  await withoutOther.check()
+
+  one = 52
+  await failureOf(both.check())
+  now += 15_000
+  one = 0
+  await both.check()
+  ;[one, other] = [52, 0]
+  await both.check()
+})
+
 t.test('with every server busy a login is refused, each having been asked once', async t => {
   const busy = () =>
     startLdapServer(t, ({ id, tag, send }) => {
