@@ -2,7 +2,7 @@
 import { BadOrigin, BadRequest } from '../errors.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/own-responses.ts'
-import { fieldValue, fieldValues } from '../http/request.ts'
+import { fieldValue, fieldValues, type RequestHead } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
@@ -45,6 +45,10 @@ const opensSocket = ({ head, request: { fields } }: Exchange): boolean =>
   fieldValue(fields, 'sec-fetch-mode') === 'websocket' ||
   fieldValue(fields, 'sec-websocket-version') !== undefined ||
   fieldValue(fields, 'sec-websocket-key') !== undefined
+
+/** A browser adds what was once typed for a path to requests for all paths below (RFC 7617 §2.2). It is no credential here. */
+const isRemembered = ({ authorization = '', authorizations }: RequestHead): boolean =>
+  authorizations === 1 && /^Basic /i.test(authorization)
 
 export const createSessionCookie = (parts: SessionCookieParts) => {
   const { hosts } = parts
@@ -128,9 +132,11 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     tokenOf(exchange: Exchange): string | undefined {
       const { head } = exchange
       const route = askingRoute(exchange)
-      const heard = route?.browser === true || (route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? ''))
+      const isAboutSession = route?.upstream === undefined && ABOUT_SESSION.has(route?.path ?? '')
+      if (!isAboutSession && route?.browser !== true) return undefined
       // A request with an Authorization of ours is checked by it alone.
-      if (!heard || (head.authorizations > 0 && route?.ownAuthorization !== true)) return undefined
+      const isOurs = isAboutSession ? !isRemembered(head) : route?.ownAuthorization !== true
+      if (head.authorizations > 0 && isOurs) return undefined
       const { token, twice } = read(head.cookie)
       if (twice) throw new BadRequest({ reason: 'two-session-cookies' })
       if (token === undefined || isPersonalToken(token)) return undefined

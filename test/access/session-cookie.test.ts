@@ -225,6 +225,20 @@ t.test('a refresh by cookie renews the cookie and shows scripts no token; logout
   t.equal(after.status, 302, 'the cookie opens nothing any more')
 })
 
+t.test('a browser that remembers Basic credentials for the host can log out', async t => {
+  const { cookie, token } = await logIn()
+  const basic = `Basic ${Buffer.from('maria:remembered').toString('base64')}`
+  const ask = (path: string, authorization: string, method = 'GET') =>
+    world.fetch(path, { method, headers: { authorization, cookie, origin } })
+  t.equal((await ask('/auth/me', 'Bearer of-somebody')).status, 401, 'other credentials are used alone')
+  t.match(await (await ask('/auth/me', basic)).json(), { username: 'maria' })
+  t.equal((await ask('/auth/tokens', basic)).status, 401, 'where no cookie counts, nothing does')
+  const out = await ask('/auth/logout', basic, 'POST')
+  t.equal(out.status, 204)
+  t.match(out.headers.getSetCookie().join(), 'Max-Age=0')
+  t.equal((await world.fetch('/api/x', { token })).status, 401)
+})
+
 t.test('a logout ends the login in the cookie too, if the same person has logged in again meanwhile', async t => {
   const [first, second, other] = [await logIn(), await logIn(), await logIn(world, 'carlos')]
   const out = (token: string, cookie: string) =>
