@@ -19,10 +19,10 @@ export const sentence = ({ change, path, methods, who, before, after }: Change):
     : `${what} is now closed to ${lost(who, after)} (still open to: ${peopleWords(after)})`
 }
 
-/** The methods of a difference; empty if it concerns all. HEAD is not listed beside GET; `*` stands for all unnamed ones. */
+/** The methods of a difference; empty if it concerns all. `*` stands for all unnamed ones. */
 export const methodWords = (methods: ReadonlyMap<string, MethodClass>, all: readonly MethodClass[]): string[] => {
   if (methods.size === all.length) return []
-  const shown = [...methods.values()].filter(({ method }) => !(method === 'HEAD' && methods.has('GET')))
+  const shown = [...methods.values()].filter(({ beside }) => beside === undefined || !methods.has(beside))
   return shown.map(({ method, standsForOthers }) => (standsForOthers ? '*' : method))
 }
 

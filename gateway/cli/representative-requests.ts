@@ -9,6 +9,8 @@ import { formatAddress, type Network } from '../values/addresses.ts'
 export interface MethodClass {
   readonly method: string
   readonly standsForOthers: boolean
+  /** The one beside which it is not listed. */
+  readonly beside: string | undefined
 }
 
 const MAX_PATHS = 100_000
@@ -138,9 +140,14 @@ const methodClasses = (routes: readonly Route[]): MethodClass[] => {
   const named = new Set(routes.flatMap(({ methods }) => [...(methods ?? [])]))
   if (named.has('GET')) named.add('HEAD')
   const other = COMMON.find(method => !named.has(method)) ?? 'X-OTHER'
+  // It deletes its source (RFC 4918 §9.9), so it is decided otherwise than others where DELETE is.
+  const move = { method: 'MOVE', standsForOthers: false, beside: other }
   return [
-    ...[...named].sort().map(method => ({ method, standsForOthers: false })),
-    { method: other, standsForOthers: true }
+    ...[...named]
+      .sort()
+      .map(method => ({ method, standsForOthers: false, beside: method === 'HEAD' ? 'GET' : undefined })),
+    { method: other, standsForOthers: true, beside: undefined },
+    ...(named.has('DELETE') && !named.has('MOVE') ? [move] : [])
   ]
 }
 

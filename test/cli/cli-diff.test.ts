@@ -189,17 +189,24 @@ t.test('a path that ends in dots, which some backends read as one further up, is
 
 // RFC 4918 §9.9
 t.test('a MOVE that a DELETE route has kept from deleting its source is said to be open', async t => {
-  const moving = '{ path: /files/*, methods: [MOVE], upstream: up, roles: [Admin] }'
   const deleting = (upstream: string) => `{ path: /files/*, methods: [DELETE], upstream: ${upstream}, roles: [Admin] }`
-  const old = await folderOf(t, yaml([moving, deleting('other')]))
-  const now = await folderOf(t, yaml([moving, deleting('up')]))
+  for (const methods of ['methods: [MOVE], ', '']) {
+    const moving = `{ path: /files/*, ${methods}upstream: up, roles: [Admin] }`
+    const old = await folderOf(t, yaml([moving, deleting('other')]))
+    const now = await folderOf(t, yaml([moving, deleting('up')]))
+    t.match(await portaria(['diff', old, now]), {
+      code: 1,
+      stdout: /^OPEN {4}MOVE \/files\/\* is now open to Admin \(until now: no one\)$/m
+    })
+    t.match(await portaria(['diff', now, old]), {
+      code: 0,
+      stdout: /^CLOSED {2}MOVE \/files\/\* is now closed to Admin/m
+    })
+  }
+  const old = await folderOf(t, yaml([deleting('up')]))
+  const now = await folderOf(t, yaml(['{ path: /files/*, upstream: up, roles: [Agente] }', deleting('up')]))
   t.match(await portaria(['diff', old, now]), {
-    code: 1,
-    stdout: /^OPEN {4}MOVE \/files\/\* is now open to Admin \(until now: no one\)$/m
-  })
-  t.match(await portaria(['diff', now, old]), {
-    code: 0,
-    stdout: /^CLOSED {2}MOVE \/files\/\* is now closed to Admin/m
+    stdout: /^OPEN {4}any other method \/files\/\* is now open to Agente/m
   })
 })
 
