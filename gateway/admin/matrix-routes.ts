@@ -59,7 +59,7 @@ const itemOf = ({ id, route, roles, allowed }: MatrixRow) => ({
 })
 
 function* itemsOf({ routes, profiles }: RouteTable, options: DecideOptions): Parts<RouteItem[]> {
-  const askers = distinguishedBy(routes.filter(isOfFiles), options, profiles)
+  const askers = yield* distinguishedBy(routes.filter(isOfFiles), options, profiles)
   const items: RouteItem[] = []
   yield* inParts(routes, route => items.push(...accessMatrix([route], options, askers).map(itemOf)))
   return items

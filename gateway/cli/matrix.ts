@@ -1,6 +1,7 @@
 // Prints a table of all routes and kinds of people that shows who may pass where.
 import { accessMatrix, distinguishedBy } from '../explain/access-matrix.ts'
 import { formatLocation } from '../route-files/complaint.ts'
+import { atOnce } from '../routes/in-parts.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { decideOptions, routeFolder } from './command-settings.ts'
@@ -27,7 +28,7 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
   const { routes, profiles } = await readTable(folder)
   const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
   const options = decideOptions(environment)
-  const askers = distinguishedBy(listed, options, profiles)
+  const askers = atOnce(distinguishedBy(listed, options, profiles))
   const rows = accessMatrix(listed, options, askers).map(({ id, route, allowed }) => ({
     id,
     upstream: route.upstream?.name ?? (route.external ? 'external' : "the gateway's own"),

@@ -27,7 +27,8 @@ export const addReplay: Add = (program, define) => {
 
 const HELP = `
 Only decisions on access are replayed, not rate limits, logins and preflights. The log does not say who
-sent a request to a public route; under the new route files, such requests count as anonymous.`
+sent a request to a public route; under the new route files, such requests count as anonymous. If the new route
+files name hosts, PUBLIC_URL must be the same as for the gateway, because the log leaves its host out.`
 
 interface Change {
   readonly route: string

@@ -1,5 +1,6 @@
 // Lists who may pass each route, who may connect to each Socket.IO namespace, and who may send which event there.
 import { type DecideOptions, decide } from '../routes/decide.ts'
+import { inParts, type Parts } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import { passesRules } from '../routes/socketio-rules.ts'
 import { formatAddress } from '../values/addresses.ts'
@@ -22,21 +23,25 @@ export const accessMatrix = (
 ): MatrixRow[] => routes.flatMap(route => rowsOf(route, options, askers))
 
 /** Those to show: people without an area, and service accounts, only if one of these routes tells them from an assigned person. */
-export const distinguishedBy = (
+export function* distinguishedBy(
   routes: readonly Route[],
   options: DecideOptions,
   profiles: readonly string[]
-): NamedAsker[] => {
+): Parts<NamedAsker[]> {
   const plain = askersWith(profiles)
   const assigned = plain.slice(-profiles.length)
-  /** @param special in the same order of profiles */
-  const areToldApart = (special: readonly NamedAsker[]) =>
-    routes.some(route =>
-      rowsOf(route, options, [...assigned, ...special]).some(({ allowed }) =>
+  const shown = [...plain]
+  // In the same order of profiles.
+  for (const special of [halfAssignedWith(profiles), clientsWith(profiles)]) {
+    let areToldApart = false
+    yield* inParts(routes, route => {
+      areToldApart ||= rowsOf(route, options, [...assigned, ...special]).some(({ allowed }) =>
         assigned.some(({ name }, i) => allowed[name] !== allowed[special[i]?.name ?? ''])
       )
-    )
-  return [...plain, ...[halfAssignedWith(profiles), clientsWith(profiles)].filter(areToldApart).flat()]
+    })
+    if (areToldApart) shown.push(...special)
+  }
+  return shown
 }
 
 const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {

@@ -6,6 +6,7 @@ import { distinguishedBy } from '../../gateway/explain/access-matrix.ts'
 import { askersWith, readAsker } from '../../gateway/explain/askers.ts'
 import { explain } from '../../gateway/explain/explain.ts'
 import { PROFILES } from '../../gateway/identity.ts'
+import { atOnce } from '../../gateway/routes/in-parts.ts'
 import { startGateway } from '../support/gateway.ts'
 import { tableOf } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
@@ -124,7 +125,7 @@ t.test('a profile whose name is a number is compared with itself in the matrix',
   const profiles = [...PROFILES, '2024']
   const { routes } = await tableOf(t, '/x {roles: [Admin]}')
   const ofFiles = routes.filter(({ upstream }) => upstream !== undefined)
-  const names = distinguishedBy(ofFiles, OPTIONS, profiles).map(({ name }) => name)
+  const names = atOnce(distinguishedBy(ofFiles, OPTIONS, profiles)).map(({ name }) => name)
   t.same(names.slice(3), ['Agente', 'Supervisor', 'Admin', '2024'])
 })
 
@@ -146,6 +147,8 @@ t.test(
         t.match(await list?.run({ paging: { page, pageSize: 200 } } as never), { total: 20_000 })
       return process.threadCpuUsage().user - before
     }
+    const alike = Array.from({ length: 20_000 }, () => one.routes.filter(({ from }) => from !== undefined)).flat()
+    t.ok([...distinguishedBy(alike, OPTIONS, PROFILES)].length > 600, 'it says in turns, too, whom to show')
     const first = await took([1])
     clearImmediate(next)
     t.ok(turns > 3, `the event loop turned ${turns} times`)
