@@ -81,6 +81,16 @@ const passers = (routes: Table, { method, host, path, address }: AskedRequest) =
   // Requests to a Socket.IO route say nothing about access: its namespaces are compared instead.
   const isHttp = route?.socketio === undefined
   const who = isHttp ? allowed(address, person => decideFound(search, person).verdict) : []
+  if (method === 'MOVE' && route !== undefined && isHttp) {
+    // It deletes its source (RFC 4918 §9.9). A public route knows no person there either.
+    const { found, concerned } = findRoute(routesAt(routes, host), 'DELETE', path)
+    const isBeside =
+      found.kind === 'route' && found.route.upstream === route.upstream && found.route.external === route.external
+    const mayDelete = (person: Person): Verdict =>
+      isBeside ? decideFound({ found, concerned }, route.public ? { ...NOBODY, address } : person).verdict : '403'
+    const deleting = allowed(address, mayDelete)
+    return { who: who.filter(name => deleting.includes(name)), route, concerned: search.concerned }
+  }
   return { who, route, concerned: search.concerned }
 }
 
