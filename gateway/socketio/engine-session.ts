@@ -83,7 +83,7 @@ type Phase = 'opening' | 'polling' | 'probing' | 'websocket' | 'over'
 /** A session without an open namespace ends after this time. */
 const PROVE_MS = 10_000
 /** What a client may send before its first namespace is open. */
-export const UNPROVEN_BYTES = 100_000
+const UNPROVEN_BYTES = 100_000
 /** Refused events and CONNECTs of one session; all are counted. */
 const MAX_LOGGED = 10
 

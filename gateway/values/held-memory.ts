@@ -5,7 +5,11 @@ import { boundedMap } from './bounded-map.ts'
 export const MOST_HELD_BYTES = 256 * 1024 * 1024
 /** What one person may hold once half of that is in use, so that there is room for others. */
 const SHARE_BYTES = MOST_HELD_BYTES / 10
-const SMALL_BYTES = 64 * 1024
+/** There is always room for so much in one place. */
+export const SMALL_BYTES = 64 * 1024
+
+/** All who have not proven who they are share what one person may hold. */
+const UNPROVEN = 0
 
 let held = 0
 /** By person; without those who hold nothing. There are never more sessions in a process than half of the limit. */
@@ -14,40 +18,36 @@ const heldBy = boundedMap<number, number>(100_000)
 /** What all holders have together, in this process. */
 export const heldBytes = (): number => held
 
+const countFor = (userId: number, more: number) => {
+  const sum = (heldBy.get(userId) ?? 0) + more
+  if (sum === 0) heldBy.delete(userId)
+  else heldBy.set(userId, sum)
+}
+
 export type Holder = ReturnType<typeof createHolder>
 
 /** Counts what one session has, in all its places. */
 export const createHolder = () => {
   let bytes = 0
-
-  const ofPerson = (): number => (holder.userId === undefined ? 0 : (heldBy.get(holder.userId) ?? 0))
-
-  const countForPerson = (more: number) => {
-    if (holder.userId === undefined) return
-    const sum = ofPerson() + more
-    if (sum === 0) heldBy.delete(holder.userId)
-    else heldBy.set(holder.userId, sum)
-  }
-
   const holder = {
-    userId: undefined as number | undefined,
+    userId: UNPROVEN,
     /** What it has changes by so much. */
     count(more: number) {
       bytes += more
       held += more
-      countForPerson(more)
+      countFor(holder.userId, more)
     },
-    /** From now on, and what it has so far, is part of what this person has. A session never changes hands. */
+    /** From now on, and what it has so far, is part of what this person has. */
     belongsTo(userId: number) {
-      if (holder.userId !== undefined) return
+      countFor(holder.userId, -bytes)
       holder.userId = userId
-      countForPerson(bytes)
+      countFor(userId, bytes)
     },
     /** Whether it may not have this much in one place, because all others have too much. @param counted what is counted of it */
     isTooMuch(size: number, counted = size): boolean {
       const others = held - counted
       if (size <= SMALL_BYTES || others <= MOST_HELD_BYTES / 2) return false
-      return others > MOST_HELD_BYTES || ofPerson() - counted > SHARE_BYTES
+      return others > MOST_HELD_BYTES || (heldBy.get(holder.userId) ?? 0) - counted > SHARE_BYTES
     }
   }
   return holder

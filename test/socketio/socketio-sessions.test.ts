@@ -366,17 +366,19 @@ t.test('refusals that wait for an attachment count with all that is held, and mo
   t.end()
 })
 
-t.test('one person who holds much leaves room for others', t => {
+t.test('one person who holds much leaves room for others, as do those who have not proven who they are', t => {
   const { engineSessions, source } = holdSessions(t)
   const before = heldBytes()
   const event = `42/a,["${'x'.repeat(100_000)}"]`
   for (const [userId, verdict] of [
     [person().id, 'violation'],
-    [person().id + 1, 'drop']
+    [person().id + 1, 'drop'],
+    [undefined, 'drop']
   ] as const) {
     const greedy = createHolder()
     greedy.count(MOST_HELD_BYTES / 2 + 1)
-    greedy.belongsTo(userId)
+    if (userId !== undefined) greedy.belongsTo(userId)
+    else t.equal(createHolder().isTooMuch(100_000), true, 'all who have proven nothing count as one')
     const engineSession = engineSessions.create(source)
     engineSession.gate.fromClient({ type: '4', text: '40/a,{"token":"token-/a"}' })
     t.match(engineSession.gate.fromUpstream({ type: '4', text: event }), { verdict })

@@ -188,7 +188,12 @@ t.test('large messages that are never completed hold a bounded amount, and small
   const elsewhere = MOST_HELD_BYTES - 1_000_000 - before
   const others = createHolder()
   others.count(elsewhere)
-  const open = () => new FrameScanner({ masked: true, maxMessageBytes: 1e6, holder: createHolder() })
+  let people = 0
+  const open = () => {
+    const holder = createHolder()
+    holder.belongsTo(++people)
+    return new FrameScanner({ masked: true, maxMessageBytes: 1e6, holder })
+  }
   const large = buildFrame(2, Buffer.alloc(300_000), true)
   const begun = Array.from({ length: 6 }, open)
   t.same(

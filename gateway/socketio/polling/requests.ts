@@ -7,8 +7,8 @@ import type { Route } from '../../routes/route.ts'
 import { engineFault } from '../../routes/socketio-rules.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
-import { createHolder, createHolding, type Holding } from '../../values/held-memory.ts'
-import { endingAfter, type SocketIoForwarding, sourceOf, UNPROVEN_BYTES } from '../engine-session.ts'
+import { createHolder, createHolding, type Holding, SMALL_BYTES } from '../../values/held-memory.ts'
+import { endingAfter, type SocketIoForwarding, sourceOf } from '../engine-session.ts'
 import type { EngineSessions } from '../engine-sessions.ts'
 import { openWithSid, queryWithSid, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { callUpstream, headTemplate } from './call-upstream.ts'
@@ -107,8 +107,8 @@ export const createPollingRequests = (
     exchange.query = queryWithSid(exchange.query, sid)
     const request = { sid, routeId: route.id, ip: exchange.client.address }
     const allowed = route.socketio?.maxMessageBytes ?? 1_000_000
-    // Only who has proven themselves may send more, which is asked before a body is read that may be long.
-    const isShort = Number(exchange.head.contentLength ?? Number.NaN) <= UNPROVEN_BYTES
+    // Only who has proven themselves may send much, and it counts as theirs: asked before a body is read that may be long.
+    const isShort = Number(exchange.head.contentLength ?? Number.NaN) <= SMALL_BYTES
     const known = isShort ? undefined : await ask('bytesLeft', request)
     const maxBytes = Math.min(allowed, known?.left ?? allowed)
     const holder = createHolder()
