@@ -83,7 +83,12 @@ const prove = async (
   { requestId, client: { key, address } }: Exchange
 ): Promise<ProvenClient> => {
   const heldMs = await failures.heldForMs(key, loginFailures.perIp, loginFailures.windowMs)
-  if (heldMs !== undefined) throw new TokenRefusal('throttled', Math.ceil(heldMs / 1000))
+  if (heldMs !== undefined) {
+    const held = { ok: false, reason: 'throttled', provider: 'client', username: '', userId: undefined } as const
+    // The audit log has the failures that led to it.
+    onOutcome({ ...held, requestId, ip: address, isRepeated: true })
+    throw new TokenRefusal('throttled', Math.ceil(heldMs / 1000))
+  }
   const refused = async (reason: string, { id: userId, username = '' }: Partial<User> = {}): Promise<never> => {
     onOutcome({ ok: false, reason, provider: 'client', username, userId, requestId, ip: address })
     await failures.add(randomUUID(), key, loginFailures.windowMs)

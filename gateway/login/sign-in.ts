@@ -20,7 +20,7 @@ export interface LoginOutcome extends LoginContext {
   userId: number | undefined
   /** For a directory login that failed: whose password was tried; undefined: no one's. */
   whose?: AccountClue | undefined
-  /** The same has been recorded within the last minute, so that the audit log does not need it. */
+  /** The same was recorded before, so that the audit log does not need it. */
   isRepeated?: boolean
 }
 

@@ -9,7 +9,7 @@ import { startTwoInstances } from '../support/two-instances.ts'
 const { postgres, raw, first, second } = await startTwoInstances(
   t,
   [{ path: '/any/*' }, { path: '/agente/*', roles: ['Agente'] }],
-  { TRUST_PROXY: '127.0.0.1', LOGIN_FAILURES_PER_IP: '5' }
+  { TRUST_PROXY: '127.0.0.1', LOGIN_FAILURES_PER_IP: '5', OPS_PORT: '0' }
 )
 // What a test forges as a person needs no login.
 const admin = await first.tokenFor({ profiles: ['Admin'], username: 'root' })
@@ -171,6 +171,8 @@ t.test('failed secrets are limited per address alone: a known clientId cannot be
   t.match(limited.headers.get('retry-after'), /^\d+$/)
   const right = { ...wrong.form, client_secret: client.clientSecret }
   t.equal((await askToken({ ...wrong, form: right })).status, 429)
+  const metrics = await (await fetch(`http://127.0.0.1:${first.gateway.opsPort}/metrics`)).text()
+  t.match(metrics, /^portaria_logins_total\{provider="client",result="refused",reason="throttled"\} 2$/m)
   await tokenOf(client, '192.0.2.67')
 })
 
