@@ -109,7 +109,8 @@ const startPlaces = async (t: Teardown, folder: string): Promise<[Place, Place]>
   const direct = { port: await listen(t, plain), caFile: authority.caFile }
   const world = await startGateway(t, {
     config: {
-      upstreams: { back: { url: `https://localhost:${direct.port}`, caFile: authority.caFile } },
+      // A busy machine holds up the first handshakes, of which both sides are in this process.
+      upstreams: { back: { url: `https://localhost:${direct.port}`, caFile: authority.caFile, connectTimeout: '1m' } },
       routes: [{ path: '/open/*', upstream: 'back', public: true }]
     },
     env: { TLS_CERT_FILE: files.certFile, TLS_KEY_FILE: files.keyFile, PUBLIC_URL: 'https://localhost' }
