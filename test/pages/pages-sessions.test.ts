@@ -1,5 +1,5 @@
 // What our own pages show in every state of a session, and when it changes: here, in another tab, or at the provider.
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { adminCall } from '../support/admin-call.ts'
 import { axeFindings, fillLogin, openContext, openPage, putLogin } from '../support/browser.ts'
@@ -134,11 +134,15 @@ t.test('what has been chosen stays when the session ends and the same person log
   await page.locator('tbody tr').first().waitFor()
   await page.click('#select-page')
   await world.fetch('/auth/logout', { method: 'POST', token })
+  const late: Route[] = []
+  await page.route('**/auth/admin/areas?*', route => late.push(route), { times: 1 })
   await page.click('#bulk-open')
   const [popup] = await Promise.all([page.waitForEvent('popup'), page.click('#log-in-again')])
   await popup.locator('#username').waitFor()
   await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
   await page.getByLabel('Agente', { exact: true }).waitFor({ timeout: 10_000 })
+  await late[0]?.fulfill({ status: 401, json: { code: 'GW_TOKEN_REVOKED' } })
+  await page.evaluate("fetch('/auth/me').then(answer => answer.text())")
   t.equal(await page.locator('dialog').count(), 0)
 })
 

@@ -92,7 +92,8 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     const answer = await call<{ token: string }>('/auth/tokens', { method: 'POST', body })
     const isTooOld = answer.code === 'GW_LOGIN_REQUIRED'
     setNeedsLogin(isTooOld)
-    if (answer.status !== 201) return say(isTooOld ? text('loginAgain') : problemOf(answer), true)
+    if (answer.status !== 201)
+      return say(isTooOld ? text('loginAgain') : problemOf(answer, text('tooManyTokens')), true)
     say('')
     form.reset()
     setTouched(false)

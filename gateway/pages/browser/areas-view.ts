@@ -21,10 +21,10 @@ export const AreasView = (): VNode => {
   }
 
   const create = async () => {
-    if (await change('areas', 'POST', text('areaCreated'), { name: name.trim() })) setName('')
+    if (await change('areas', 'POST', text('areaCreated'), { name: name.trim() }, text('areaTaken'))) setName('')
   }
   const remove = ({ id, name }: Named) => {
-    const run = () => change(`areas/${id}`, 'DELETE', text('areaDeleted'))
+    const run = () => change(`areas/${id}`, 'DELETE', text('areaDeleted'), undefined, text('areaGranted'))
     ask(actOf(text, 'delete', { name: name.slice(0, 80) }, run))
   }
   const columns: Column<Named>[] = [
@@ -53,7 +53,8 @@ interface RenameProps {
 const RenameArea = ({ area, onClose, onRenamed }: RenameProps): VNode => {
   const { change, notices } = useActs()
   const rename = async (form: HTMLFormElement) => {
-    if (await change(`areas/${area.id}`, 'PATCH', '', { name: new FormData(form).get('name') })) onRenamed()
+    const body = { name: new FormData(form).get('name') }
+    if (await change(`areas/${area.id}`, 'PATCH', '', body, text('areaTaken'))) onRenamed()
   }
   return html`<${Dialog} title=${text('renameArea', { name: area.name.slice(0, 80) })} onClose=${onClose}>
     <form onSubmit=${sends(rename)}>

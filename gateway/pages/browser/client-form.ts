@@ -39,9 +39,8 @@ const changesOf = (wish: ReturnType<typeof wishOf>, client: ClientItem) => {
 
 /** Which field was rejected; worded here, because the gateway's own messages are in English. */
 const problemWords = (answer: Answer<unknown>): string => {
-  if (answer.code === 'GW_CONFLICT') return text('nameTaken')
   const { message } = answer.body as { message?: unknown }
-  if (answer.code !== 'GW_BAD_REQUEST' || typeof message !== 'string') return problemOf(answer)
+  if (answer.code !== 'GW_BAD_REQUEST' || typeof message !== 'string') return problemOf(answer, text('nameTaken'))
   if (message.includes('addresses')) return text('badAddress')
   return message.includes('expiresAt') ? text('badExpiry') : problemOf(answer)
 }

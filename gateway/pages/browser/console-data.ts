@@ -54,9 +54,14 @@ const reasonOf = ({ status, code }: Answer<unknown>): SharedKey => {
   return status === 404 ? 'missing' : status < 500 ? 'invalid' : 'broken'
 }
 
-/** Why something failed, in the reader's language, because the gateway's own messages are in English. */
-export const problemOf = (answer: Answer<unknown>): string => {
+/**
+ * Why something failed, in the reader's language, because the gateway's own messages are in English.
+ *
+ * @param conflict what a conflict (409) means here
+ */
+export const problemOf = (answer: Answer<unknown>, conflict?: string): string => {
   if (answer.status === 0) return text('unreachable')
+  if (answer.code === 'GW_CONFLICT' && conflict !== undefined) return conflict
   const reason = reasonOf(answer)
   const isUnclear = reason === 'invalid' || reason === 'broken'
   return isUnclear

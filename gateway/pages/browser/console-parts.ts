@@ -128,8 +128,8 @@ interface ListingProps<T> extends Omit<RowsProps<T>, 'items'> {
 
 /** One page of a list, and the way to the others. */
 export const Listing = <T>({ of, empty, ...rows }: ListingProps<T>): VNode => {
-  const { data, onPage } = of
-  if (data?.total === 0 && empty !== undefined) return html`<p>${empty}</p>`
+  const { data, problem, onPage } = of
+  if (data?.total === 0 && problem === '' && empty !== undefined) return html`<p>${empty}</p>`
   return html`<${Waiting} loaded=${of} />
     ${data !== undefined && data.items.length > 0 && html`<${Rows} ...${rows} items=${data.items} />`}
     ${data !== undefined && html`<${Pager} ...${data} label=${rows.label} onPage=${onPage} />`}`
@@ -222,10 +222,16 @@ export const useActs = (reload: () => void = () => undefined, problem = '') => {
     ask: setAct,
     say,
     /** Requests a change, and says `done`, or why it was not; the response of a change that was made. */
-    async change<T>(path: string, method: string, done: string, body?: unknown): Promise<T | undefined> {
+    async change<T>(
+      path: string,
+      method: string,
+      done: string,
+      body?: unknown,
+      conflict?: string
+    ): Promise<T | undefined> {
       const answer = await call<T>(path, { method, body })
       const isDone = answer.status >= 200 && answer.status < 300
-      say(isDone ? done : problemOf(answer), !isDone)
+      say(isDone ? done : problemOf(answer, conflict), !isDone)
       // Without a session nothing can be loaded either: the page asks for a login.
       if (answer.status !== 401) reload()
       return isDone ? answer.body : undefined
@@ -255,11 +261,15 @@ export const Secret = ({ title, value, note, children, onHide }: SecretProps): V
   const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')
   useEffect(() => field.current?.focus(), [])
   useUnsaved(true)
-  const copy = () =>
-    navigator.clipboard.writeText(value).then(
-      () => setCopying('copied'),
-      () => setCopying('notCopied')
-    )
+  const copy = async () => {
+    try {
+      // There is no clipboard without TLS.
+      await navigator.clipboard.writeText(value)
+      setCopying('copied')
+    } catch {
+      setCopying('notCopied')
+    }
+  }
   return html`<section class="panel" id="made-secret" aria-labelledby="made-secret-title">
     <h2 id="made-secret-title" class="long">${title}</h2><p id="made-secret-note">${note}</p>${children}
     <p><label for="secret-value">${title}</label>

@@ -74,6 +74,7 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
       if (hasUnsaved()) {
         history.pushState(null, '', oldURL)
         return leave(() => {
+          giveUpUnsaved()
           location.hash = wanted
         })
       }
@@ -92,10 +93,7 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
           text,
           'leave',
           {},
-          () => {
-            giveUpUnsaved()
-            leaving()
-          }
+          leaving
         )} />`
   return { place, moves, leave, question }
 }

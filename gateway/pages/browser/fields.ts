@@ -1,12 +1,21 @@
 // Provides the fields of forms, and what a form does when it is sent.
 import { type ComponentChildren, html, type VNode } from './render.ts'
 
-/** Keeps the browser from sending the form itself. */
+const underWay = new WeakSet<HTMLFormElement>()
+
+/** Keeps the browser from sending the form itself, and a double click from sending it twice. */
 export const sends =
   (run: (form: HTMLFormElement) => unknown) =>
-  (event: Event): void => {
+  async (event: Event): Promise<void> => {
     event.preventDefault()
-    void run(event.currentTarget as HTMLFormElement)
+    const form = event.currentTarget as HTMLFormElement
+    if (underWay.has(form)) return
+    underWay.add(form)
+    try {
+      await run(form)
+    } finally {
+      underWay.delete(form)
+    }
   }
 
 type Content = 'dir' | 'list' | 'name' | 'placeholder' | 'size' | 'type' | 'value' | 'defaultValue'

@@ -109,7 +109,7 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
   const erase = async () => {
     close()
     const answer = await call(`users/${person.id}/erase`, { method: 'POST', body: { username: person.username } })
-    if (answer.status !== 204) return onProblem(answer.status === 409 ? text('eraseAdmin') : problemOf(answer))
+    if (answer.status !== 204) return onProblem(problemOf(answer, text('eraseAdmin')))
     giveUpUnsaved()
     location.hash = list
   }

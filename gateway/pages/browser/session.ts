@@ -113,13 +113,17 @@ export const onSessionEnd = (listener: () => void): (() => void) => {
 
 /** Sends a request to the gateway; with a stale token, once more with a fresh one. */
 export const ask = async <T>(path: string, question: Question = {}): Promise<Answer<T>> => {
+  let token = keptToken()
   let answer = await send<T>(path, question)
   if (question.token !== undefined) return answer
   if (answer.code === 'GW_TOKEN_STALE') {
     const renewal = await refresh()
     if (isAway(renewal)) return renewal as Answer<never>
+    token = keptToken()
     if (renewal.status === 200) answer = await send<T>(path, question)
   }
+  // A late answer says nothing about the token of a login that has come since.
+  if (keptToken() !== token) return answer
   // A login that is too old for one thing is good for everything else.
   if (answer.status === 401 && answer.code !== 'GW_LOGIN_REQUIRED' && answer.code !== 'GW_LOGIN_FAILED')
     for (const listener of endListeners) listener()

@@ -22,6 +22,7 @@ export const text = createText({
   removeAsk: ['Remover o token?', 'Remove the token?'],
   removeWill: ['Os programas que usam “{name}” perdem o acesso imediatamente.', 'Programs that use “{name}” lose their access immediately.'],
   newToken: ['Novo token', 'New token'],
+  tooManyTokens: ['Uma conta pode ter até 100 tokens. Remova um antes.', 'An account can have at most 100 tokens. Remove one first.'],
   make: ['Criar token', 'Create token'],
   made: ['Copie o token agora: ele não será mostrado de novo.', 'Copy the token now: it will not be shown again.'],
   tokenValue: ['Token', 'Token'],

@@ -187,6 +187,8 @@ export const text = createText({
   newArea: ['Nova área', 'New area'],
   create: ['Criar', 'Create'],
   areaCreated: ['Área criada.', 'Area created.'],
+  areaTaken: ['Já existe uma área com esse nome.', 'An area with this name already exists.'],
+  areaGranted: ['Os arquivos de rotas dão esta área a grupos: altere-os primeiro.', 'The route files grant this area to groups. Change them first.'],
   rename: ['Renomear', 'Rename'],
   areaRenamed: ['Área renomeada.', 'Area renamed.'],
   renameArea: ['Renomear a área {name}', 'Rename the area {name}'],
