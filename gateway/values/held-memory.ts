@@ -8,6 +8,8 @@ const SHARE_BYTES = MOST_HELD_BYTES / 10
 /** There is always room for so much in one place. */
 export const SMALL_BYTES = 64 * 1024
 
+/** What a text in a list takes beside its characters. */
+export const TEXT_BYTES = 32
 /** All who have not proven who they are share what one person may hold. */
 const UNPROVEN = 0
 

@@ -12,7 +12,7 @@ import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
 import { createResponseContext } from '../../gateway/upstream/headers/client-head.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
-import { createHolder, heldBytes, MOST_HELD_BYTES } from '../../gateway/values/held-memory.ts'
+import { createHolder, heldBytes, MOST_HELD_BYTES, TEXT_BYTES } from '../../gateway/values/held-memory.ts'
 import { exchangeOf } from '../support/exchanges.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { measureWork } from '../support/own-time.ts'
@@ -298,7 +298,7 @@ t.test(
 
     const own = hold(at, 'own')
     own.polling.carrier.toClient(['4'.repeat(1000)])
-    t.equal(heldBytes(), before + 1000)
+    t.equal(heldBytes(), before + 1000 + TEXT_BYTES)
     own.engineSession.leave()
     clock.now += 6000
     engineSessions.sweep()
@@ -307,6 +307,28 @@ t.test(
     t.equal(heldBytes(), before)
   }
 )
+
+t.test('packets of a few characters that wait for a poll count with all the memory that they take', async t => {
+  const raw = await startRawUpstream(t)
+  const body = Array.from({ length: 100_000 }, () => '6a').join('\x1e')
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  const { hold, refused } = holdSessions(t)
+  const [at, before] = [{ upstream: upstreamAt(raw.port), target: targetAt(raw.port) }, heldBytes()]
+  const { ask, answers, polling } = hold(at, 'slow')
+  ask()
+  polling.carrier.toClient(['6'])
+  await polling.last()
+  t.same(answers, ['6'], 'the poll had been answered before')
+  t.ok(heldBytes() - before > 3_000_000, `${heldBytes() - before}`)
+  polling.forget()
+  const others = createHolder()
+  others.count(MOST_HELD_BYTES - before - 1_000_000)
+  hold(at, 'large').ask()
+  await until(() => refused.length > 0)
+  others.count(-MOST_HELD_BYTES + before + 1_000_000)
+  t.match(refused, [{ reason: 'upstream-answer-too-large' }], 'also while they are checked')
+  t.equal(heldBytes(), before)
+})
 
 t.test('what waits for a CONNECT to be confirmed holds no more memory than there is for all of it', t => {
   const { engineSessions, source } = holdSessions(t)
@@ -328,14 +350,14 @@ t.test('what waits for a CONNECT to be confirmed holds no more memory than there
   for (const answer of ['40/a,{"sid":"s"}', '44/a,{"message":"no"}']) {
     const engineSession = ask()
     send(engineSession, event)
-    t.equal(heldBytes(), before + event.length)
+    t.equal(heldBytes(), before + event.length + TEXT_BYTES)
     send(engineSession, answer)
     t.equal(heldBytes(), before, answer)
   }
   const [moved, next] = [ask(), engineSessions.create(source)]
   send(moved, event)
   next.adopt(moved.handOver())
-  t.equal(heldBytes(), before + event.length)
+  t.equal(heldBytes(), before + event.length + TEXT_BYTES)
   next.end(1001)
   t.equal(heldBytes(), before)
   t.end()
@@ -357,7 +379,7 @@ t.test('refusals that wait for an attachment count with all that is held, and mo
   const empty = fillUp()
   let kept = 1
   while (kept < 20_000 && say(next).verdict === 'drop') kept++
-  t.equal(kept, Math.floor(65_536 / waiting), 'no more than is small while all together hold too much')
+  t.equal(kept, Math.floor(65_536 / (waiting - TEXT_BYTES)), 'no more than is small while all together hold too much')
   t.same(say(next), { verdict: 'violation', reason: 'no-room' })
   empty()
   const { released } = next.gate.fromUpstream({ type: 'b', text: 'bAA==' }) as { released: readonly string[] }
@@ -408,12 +430,12 @@ t.test('bodies that are posted but never completed hold no more memory than ther
   t.equal(heldBytes(), before + 80_000)
   exchange.underway?.abort()
   await t.rejects(posted, { code: 'GW_BAD_REQUEST', reason: 'client-gone' })
-  t.ok(heldBytes() < before + 10)
+  t.ok(heldBytes() < before + 100)
   hold()
   const empty = fillUp()
   await t.rejects(post().posted, { code: 'GW_UNAVAILABLE', reason: 'no-room' })
   empty()
-  t.ok(heldBytes() < before + 10)
+  t.ok(heldBytes() < before + 100)
 })
 
 const usedBytes = async () => {

@@ -3,7 +3,7 @@ import type { GatewayError } from '../../errors.ts'
 import type { StreamHandle } from '../../forward/stream.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
-import { createHolder, createHolding, type Holder, type Holding } from '../../values/held-memory.ts'
+import { createHolder, createHolding, type Holder, type Holding, TEXT_BYTES } from '../../values/held-memory.ts'
 import type { RecoveryIds } from '../recovery-ids.ts'
 
 /** The current access to a namespace: the route from `namespaceRoute`, and the person. */
@@ -97,8 +97,12 @@ export interface GateParts {
 }
 
 /** Updates the count of held bytes after packets were held or released. */
-export const countHeldPackets = ({ namespaces, waiting, holding }: GateState): void =>
-  holding.set([...namespaces.values()].reduce((length, { held }) => length + held.length, waiting.length))
+export const countHeldPackets = ({ namespaces, waiting, holding }: GateState): void => {
+  let bytes = 0
+  for (const { packets, length } of [waiting, ...[...namespaces.values()].map(({ held }) => held)])
+    bytes += length + packets.length * TEXT_BYTES
+  holding.set(bytes)
+}
 
 /** Whether the upstream or the client would mistake one of the gateway's packets for an expected attachment. */
 export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !due.clientDropped

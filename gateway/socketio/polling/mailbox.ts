@@ -1,5 +1,5 @@
 // Holds what a polling client has not fetched yet, and answers its polls.
-import { createHolding, type Holder } from '../../values/held-memory.ts'
+import { createHolding, type Holder, TEXT_BYTES } from '../../values/held-memory.ts'
 import { SEPARATOR } from '../protocol/engineio.ts'
 
 /** The response to a poll or a post, without the fields that belong to one exchange. */
@@ -40,7 +40,7 @@ export const createMailbox = (fields: readonly string[], holder: Holder) => {
     /** Of the gateway's own packets since all were last fetched: a client may cause them without fetching any. */
     ownLength: 0,
     put(more: readonly string[]) {
-      let length = mailbox.holding.bytes
+      let length = mailbox.holding.bytes + more.length * TEXT_BYTES
       for (const packet of more) {
         packets.push(packet)
         length += packet.length
@@ -64,7 +64,8 @@ export const createMailbox = (fields: readonly string[], holder: Holder) => {
       })
       const fetched = packets.splice(0, last === -1 ? packets.length : last + 1)
       if (packets.length === 0) mailbox.ownLength = 0
-      mailbox.holding.set(packets.length === 0 ? 0 : mailbox.holding.bytes - length)
+      const left = mailbox.holding.bytes - length - fetched.length * TEXT_BYTES
+      mailbox.holding.set(packets.length === 0 ? 0 : left)
       respond(fetched.join(SEPARATOR))
     },
     settle,

@@ -6,7 +6,7 @@ import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { task } from '../../values/contain.ts'
-import { createHolding } from '../../values/held-memory.ts'
+import { createHolding, type Holding, TEXT_BYTES } from '../../values/held-memory.ts'
 import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
 import { NO_ROOM, UNDECIDED } from '../gate/gate-state.ts'
@@ -126,6 +126,9 @@ export const createPollingTransport = (parts: PollingParts) => {
 }
 
 const MALFORMED = 'upstream-malformed-payload'
+const TOO_LARGE = 'upstream-answer-too-large'
+/** So many packets of an answer are checked before what they take is counted again. */
+const COUNTED_PACKETS = 1000
 
 /** Makes a polling session's polls to the upstream, one at a time, and checks every packet that it answers. */
 const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts, mailbox: Mailbox) => {
@@ -170,9 +173,9 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
     bytes += body.length
     // How python-engineio ends the poll of a client that has said goodbye.
     if (body.length === 0) return leave(textResponse(fields, ''))
-    const { passed, violation } = await inTurns(checkAll(engineSession, body))
+    const { passed, violation } = await inTurns(checkAll(engineSession, body, holding))
     finish()
-    if (violation === MALFORMED) return fail(new BadUpstreamResponse({ reason: violation }))
+    if (violation === MALFORMED || violation === TOO_LARGE) return fail(new BadUpstreamResponse({ reason: violation }))
     if (!engineSession.isOver) mailbox.put(passed)
     if (violation !== undefined) return engineSession.violate(violation)
     // The session is over there, unless a WebSocket is about to carry it.
@@ -199,7 +202,8 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
 /** What may go on to the client, up to the first violation; in parts, because a server may send any number of packets at once. */
 function* checkAll(
   engineSession: EngineSession,
-  payload: Buffer
+  payload: Buffer,
+  holding: Holding
 ): Parts<{ passed: string[]; violation: string | undefined }> {
   const passed: string[] = []
   let violation: string | undefined
@@ -211,6 +215,9 @@ function* checkAll(
     if (packet === undefined || checked?.verdict !== 'pass') return
     passed.push(checked.text ?? packet.text)
     for (const released of checked.released ?? []) passed.push(released)
+    if (passed.length % COUNTED_PACKETS !== 0) return
+    holding.set(payload.length + passed.length * TEXT_BYTES)
+    if (holding.isTooMuch()) violation = TOO_LARGE
   }
   /** Not all at once: 16 MB of separators would stop everything. Not from one text: a part of it would hold all of it. */
   function* texts() {
