@@ -59,8 +59,8 @@ export const guardsOfPerson = async (
   { id, username, provider }: StoredPerson['user']
 ): Promise<PersonGuards> => {
   const rows = await query<{ name: string; isLogin: boolean }>(manager, GUARDS, [id])
-  // Somebody else may have the username of a cloud account as login in the directory.
-  const own = provider === 'ldap' ? [username] : []
+  // Somebody else may have the username of a cloud account as login in the directory, or of a person whose account was relinked.
+  const own = provider === 'ldap' && rows.length > 0 ? [username] : []
   const logins = new Set([...own, ...rows.flatMap(({ name, isLogin }) => (isLogin ? name : []))])
   return { logins: [...logins], guards: [...new Set([...logins, ...rows.map(({ name }) => name)])] }
 }

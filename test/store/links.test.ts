@@ -2,6 +2,7 @@
 // LD-07, RW-05, RW-20
 import t from 'tap'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
+import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { actor, openStore, person } from '../support/store.ts'
@@ -116,6 +117,22 @@ t.test('a relinked account is looked up for the person who has it now, also whil
     await accounts.end(actor, old.id, 'gone')
     t.same(await accounts.due(0, 10), [])
   }
+})
+
+t.test('erasing whom an account was relinked from leaves its names and addresses to the person who has it', async t => {
+  const { url, database, users, memory } = await openStore(t, postgres)
+  const { user: old } = await users.syncPerson(person('maria'))
+  const { user: fresh } = await users.syncPerson(person(GUID, { username: 'msilva', login: 'msilva' }))
+  const names = ['msilva', 'maria.silva@corp.example']
+  await createLoginNames(database).join({ subject: GUID, username: 'msilva', names }, 0)
+  await memory.rememberAddress('msilva', '192.0.2.1', fresh.id)
+  await users.relinkPerson(actor, old.id, fresh.id)
+  await users.erasePerson(actor, fresh.id, 'msilva')
+  t.same(await postgres.query('SELECT login FROM login_names ORDER BY login DESC', [], url), [
+    { login: 'msilva' },
+    { login: 'maria.silva@corp.example' }
+  ])
+  t.same(await postgres.query('SELECT user_id FROM login_addresses', [], url), [{ user_id: old.id }])
 })
 
 t.test('relink is refused where it would lose or mix something', async t => {
