@@ -15,6 +15,7 @@ import type { OAuthClient } from './cloud/client.ts'
 import { providerLogoutRoutes } from './cloud/logout-routes.ts'
 import { oauthRoutes } from './cloud/routes.ts'
 import type { Directory } from './directory/directory.ts'
+import { createRequestHost } from './http/client-address.ts'
 import { identityOf } from './http/exchange.ts'
 import { addEndpoints } from './http/own-requests.ts'
 import { type LoginAudit, loginEntry } from './login/audit.ts'
@@ -192,6 +193,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     sockets: parts.sockets,
     routes: parts.routes.current,
     cloudUnassignedMayPass: parts.cloudUnassignedMayPass,
+    requestHost: createRequestHost(settings),
     status: parts.status
   })
 }

@@ -1,4 +1,5 @@
 // Names what the endpoints of the admin API work with.
+import type { RequestHost } from '../http/client-address.ts'
 import type { HeldBack } from '../login/unlock.ts'
 import type { RouteTable } from '../routes/route.ts'
 import type { Actor } from '../store/audit-entry.ts'
@@ -17,6 +18,7 @@ export interface AdminParts extends ReturnType<typeof createInstallation> {
   readonly audit: AuditLog
   readonly routes: () => RouteTable
   readonly cloudUnassignedMayPass: boolean
+  readonly requestHost: RequestHost
   /** What the login throttle holds back. */
   readonly heldBack: () => Promise<HeldBack>
   readonly unlock: (actor: Actor, id: number) => Promise<void>

@@ -2,7 +2,7 @@
 import { BadRequest } from '../errors.ts'
 import { accessMatrix, distinguishedBy, type MatrixRow } from '../explain/access-matrix.ts'
 import { readAsker } from '../explain/askers.ts'
-import { explain, explanationJson } from '../explain/explain.ts'
+import { countedHost, explain, explanationJson } from '../explain/explain.ts'
 import { type Endpoints, pageFrom } from '../http/own-requests.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { readTarget } from '../route-files/test-lines.ts'
@@ -110,7 +110,7 @@ const explanationSchema = object(
   ['host', 'upstream', 'forwarded', 'everybody']
 )
 
-export const matrixEndpoints = ({ routes, cloudUnassignedMayPass }: AdminParts): Endpoints => {
+export const matrixEndpoints = ({ routes, cloudUnassignedMayPass, requestHost }: AdminParts): Endpoints => {
   const options = { cloudUnassignedMayPass }
   /** Of a table, once: the console asks for page after page, and thousands of routes take a while. */
   const matrix = oncePer((table: RouteTable) => inTurns(itemsOf(table, options)))
@@ -131,7 +131,8 @@ export const matrixEndpoints = ({ routes, cloudUnassignedMayPass }: AdminParts):
         const asked = readTarget(path)
         if (asked === undefined)
           throw new BadRequest({ message: 'querystring/path names a host that requests cannot have', reason: 'host' })
-        return explanationJson(explain(routes(), { method, ...asked, asker }, options))
+        const countsAs = countedHost(path, requestHost, routes())
+        return explanationJson(explain(routes(), { method, ...asked, countsAs, asker }, options))
       }
     }
   }

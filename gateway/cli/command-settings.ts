@@ -1,8 +1,9 @@
 // Reads only the settings that a command needs, validated as the gateway validates them.
 
+import { createRequestHost, type RequestHost } from '../http/client-address.ts'
 import { unassignedMayPass } from '../settings/cloud.ts'
 import { readLockout } from '../settings/directory.ts'
-import { readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
+import { readAllowedHosts, readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import { createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
 import { EXEMPT } from '../settings/surroundings.ts'
@@ -97,6 +98,13 @@ export const publicUrl = (environment: Environment): string =>
   readSome(environment, ['PUBLIC_URL', 'PORT', 'TLS_CERT_FILE'], reader => {
     const scheme = reader.given('TLS_CERT_FILE') ? 'https' : 'http'
     return reader.text('PUBLIC_URL') ?? `${scheme}://localhost:${reader.text('PORT')}`
+  })
+
+/** Which host decides about requests for another one, as far as this environment says. */
+export const requestHost = (environment: Environment): RequestHost =>
+  createRequestHost({
+    publicUrl: publicUrl(environment),
+    allowedHosts: readSome(environment, ['PUBLIC_URL', 'ALLOWED_HOSTS'], readAllowedHosts)
   })
 
 // Variables that any environment may contain for other reasons (that of the image has OPS_PORT), or that other commands need too.

@@ -1,12 +1,12 @@
 // Explains the gateway's decision on a request, with the rule and the line that defines it.
 import { resolve } from 'node:path'
 import { readAsker } from '../explain/askers.ts'
-import { type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
+import { countedHost, type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
 import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
-import { decideOptions, routeFolder } from './command-settings.ts'
+import { decideOptions, requestHost, routeFolder } from './command-settings.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
 import { type ReceivedHeaders, receivedHeaders } from './received-headers.ts'
 import { plain, type Terminal, table } from './terminal.ts'
@@ -116,7 +116,8 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
     throw new CannotRun('PATH must begin with /, or be an address such as https://grafana.corp.example/path')
   const around = await surroundingsOf(cli, options)
   const { folder, routes, who, rules } = around
-  const explanation = explain(routes, { method, ...asked, asker: who.asker, tokenFault: who.fault }, rules)
+  const countsAs = countedHost(path, requestHost(cli.environment), routes)
+  const explanation = explain(routes, { method, ...asked, countsAs, asker: who.asker, tokenFault: who.fault }, rules)
   const { question, match, forwarded } = explanation
   const isListed = options.headers === true && forwarded !== undefined && match.route !== undefined
   const received = isListed ? receivedHeaders(match.route, who.asker) : undefined

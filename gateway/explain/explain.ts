@@ -1,5 +1,6 @@
 // Explains the decision on a request: its path, every route that could match it, why each lost, and the result.
 import { Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
+import type { RequestHost } from '../http/client-address.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { type AskedTarget, matchTarget } from '../route-files/test-lines.ts'
 import { canonicalPath, splitTarget } from '../routes/canonical-path.ts'
@@ -7,6 +8,7 @@ import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import { forwardedPath, type Route, type RouteMatch, type RouteTable, type SourceLocation } from '../routes/route.ts'
 import { shapeOf, takesMethod } from '../routes/route-trie.ts'
+import { hostName } from '../values/host-names.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
 
 /** Of the target, a query is ignored. */
@@ -15,6 +17,14 @@ export interface Question extends AskedTarget {
   readonly asker: NamedAsker
   /** The asker sent an unacceptable token: the response of a private route to it. */
   readonly tokenFault?: { readonly code: string; readonly reason: string } | undefined
+  /** The host whose routes decide; absent: the one that is asked for. */
+  readonly countsAs?: string | undefined
+}
+
+/** What a host that was asked for, with its port, counts as; absent if none was. */
+export const countedHost = (address: string, requestHost: RequestHost, table: RouteTable): string | undefined => {
+  const said = URL.parse(address)?.host
+  return said === undefined ? undefined : hostName(requestHost(said, table) ?? '')
 }
 
 interface Candidate {
@@ -30,10 +40,11 @@ export type Explanation = Readonly<ReturnType<typeof explain>>
 export const explain = (table: RouteTable, asked: Question, options: DecideOptions) => {
   const question = table.hosts.length === 0 ? { ...asked, host: undefined } : asked
   const { method, target, asker, tokenFault } = question
-  const match = matchTarget(table, method, question)
+  const decided = { ...question, host: question.host && (question.countsAs ?? question.host) }
+  const match = matchTarget(table, method, decided)
   const decision = isForwardAuth(target) ? FORWARD_AUTH : withToken(decide(match, asker, options), tokenFault)
   const path = match.route === undefined ? pathOf(table, target) : match.path
-  const candidates = path === undefined ? [] : candidatesOf(table, question, path, match)
+  const candidates = path === undefined ? [] : candidatesOf(table, decided, path, match)
   return {
     question,
     /** After canonicalisation; undefined if the path is refused. */
@@ -42,7 +53,7 @@ export const explain = (table: RouteTable, asked: Question, options: DecideOptio
     candidates,
     match,
     decision,
-    words: wordsOf(table, question, path, { match, decision, asker }),
+    words: wordsOf(table, decided, path, { match, decision, asker }) + countedWords(question),
     /** The path that the upstream receives; undefined unless the request is forwarded. */
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
     /** The decision on the same request for every other kind of person. */
@@ -87,6 +98,11 @@ const hostWords = ({ hosts, namesHost }: RouteTable, { host = '' }: Question): s
     ? ' Only the routes that name this host apply.'
     : ` No route names ${host === '' ? 'a host here' : 'this host'}, so only the routes without "host" apply.`
 }
+
+const countedWords = ({ host, countsAs }: Question): string =>
+  host === undefined || countsAs === undefined || countsAs === host
+    ? ''
+    : ` The host "${host}" is neither named by a route nor in ALLOWED_HOSTS, so it counts as that of PUBLIC_URL, "${countsAs}".`
 
 /** `file:line`, as people and terminals read it. */
 export const lineOf = ({ file, line }: SourceLocation): string =>

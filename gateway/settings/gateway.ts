@@ -99,7 +99,7 @@ const LOG_LEVEL = new RegExp(`^(?:${LOG_LEVELS.join('|')})$`)
 
 const HOST_AND_PORT = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]+\])(?::\d{1,5})?$/
 
-const readAllowedHosts = (reader: Reader): string[] => {
+export const readAllowedHosts = (reader: Reader): string[] => {
   if (!reader.given('ALLOWED_HOSTS')) return reader.given('PUBLIC_URL') ? [] : ['*']
   const hosts = reader.list('ALLOWED_HOSTS').map(host => host.toLowerCase())
   if (hosts.some(host => host !== '*' && !HOST_AND_PORT.test(host))) {

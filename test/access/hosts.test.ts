@@ -142,6 +142,12 @@ t.test('a host that is not named counts as PUBLIC_URL’s, also where that is na
   t.equal(await ask(world, 'unknown.example'), '401')
   t.equal(await ask(world, 'unknown.example', { token: admin }), '200 gw.example')
   t.equal(await ask(world, 'also.example'), '200 also.example')
+  const explained = async (host: string) =>
+    (
+      await world.fetch(`/auth/admin/explain?method=GET&path=https://${host}/x&as=Agente`, { token: admin })
+    ).json() as Promise<{ decision: unknown }>
+  t.match(await explained('unknown.example'), { decision: 403, host: 'unknown.example', words: /counts as/ })
+  t.match(await explained('also.example'), { decision: 'allow' })
 })
 
 t.test('/health and /auth/ are on every host', async t => {
@@ -290,14 +296,21 @@ t.test('paths are told apart on each host alone', async t => {
 
 t.test('explain says which routes apply to a host; an example of replay and diff has the host', async t => {
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
-  const explain = (address: string) =>
-    portaria(['explain', 'GET', address, '--as', 'Agente', '--json', '--config', folder])
+  const explain = (address: string, env: Record<string, string> = {}) =>
+    portaria(['explain', 'GET', address, '--as', 'Agente', '--json', '--config', folder], { env })
   t.match((await explain('https://GRAFANA.corp.example:8443/x/y')).json(), {
     host: 'grafana.corp.example',
     target: '/x/y',
     words: /Only the routes that name this host apply/
   })
   t.match((await explain('/x/y')).json(), { words: /No route names a host here/ })
+  const ofPublic = { PUBLIC_URL: 'https://grafana.corp.example', ALLOWED_HOSTS: 'also.example:8443' }
+  t.match((await explain('https://stranger.example/x/y', ofPublic)).json(), {
+    host: 'stranger.example',
+    words: /Only the routes that name this host apply\..*"stranger.example" .* counts as that of PUBLIC_URL, "grafana/
+  })
+  for (const [address, env] of [['https://also.example:8443/x/y', ofPublic], ['https://stranger.example/x/y']] as const)
+    t.match((await explain(address, env)).json(), { words: /No route names this host/ })
   const bad = await portaria(['explain', 'GET', 'https://grafana.corp.example./x', '--config', folder])
   t.match(bad, { code: 2, stderr: /PATH must begin with/ })
   const asked = { method: 'GET', host: 'grafana.corp.example', path: '/x/1' }
