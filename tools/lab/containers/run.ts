@@ -30,7 +30,8 @@ export const runContainers = (): Promise<number> =>
     const port = await freePort()
     const checkout = join(engine.folder, 'checkout')
     const compose = (...words: string[]) => engine.compose(checkout, { PORT: String(port) }, ...words)
-    t.teardown(() => compose('down', '--volumes').catch(() => undefined))
+    // What `compose run` started counts as an orphan, and would keep the networks, whose bridges outlive the engine.
+    t.teardown(() => compose('down', '--volumes', '--remove-orphans').catch(() => undefined))
     await makeBaseImages(engine)
     checkOut(checkout)
     const stack: Stack = { engine, checkout, compose, url: `http://localhost:${port}` }
