@@ -164,7 +164,8 @@ const mapToValue = (map: YAMLMap, reading: Reading, depth: number, isRepeated: b
     } else if (key.value === '<<') {
       refuse(key, reading, 'merge keys (<<) are not merged by YAML 1.2; write the keys out')
     } else if (key.value in value) {
-      refuse(key, reading, `duplicate key "${key.value}"`)
+      // Without a space after its colon, the value of a header, which may be a secret, is part of the key.
+      refuse(key, reading, `duplicate key "${key.value.replace(/:.+$/s, ':…')}"`)
     } else {
       value[key.value] = toValue(pair.value as Node | null, reading, depth + 1, isRepeated)
     }

@@ -101,8 +101,9 @@ const MISTAKES: Readonly<Record<string, string>> = {
 t.test('the value of a header appears in no complaint, whatever is wrong with how it is written', async t => {
   const VALUE = 'hunter2hunter2'
   const values = ['', '!', '*', '|', '>', '!a!', '"a" ', '"\\z', '}', 'é'].map(sign => sign + VALUE)
-  const written = [' { X-Key:%s }', ' { set: { X-Key:%s } }', '\n      set:\n        X-Key: %s', '\n      X-Key: %s']
-  for (const keys of written.flatMap(one => values.map(value => one.replace('%s', value)))) {
+  const inFlow = [' { X-Key:%s }', ' { set: { X-Key:%s } }', ' { set: { X-Key:%s, X-Key:%s } }']
+  const written = [...inFlow, '\n      set:\n        X-Key: %s', '\n      X-Key: %s']
+  for (const keys of written.flatMap(one => values.map(value => one.replaceAll('%s', value)))) {
     const text = `upstreams:\n  up:\n    url: http://h\n    requestHeaders:${keys}\nroutes: []\n`
     const found = await complaintsOf(t, { 'a.yaml': text })
     t.equal(found.length > 0, !keys.endsWith(`set:\n        X-Key: ${VALUE}`), keys)
