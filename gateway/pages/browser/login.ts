@@ -11,7 +11,7 @@ import { brand, endQuietly, forget, keptToken, logOut, onNews, refresh } from '.
 import type { User } from './shapes.ts'
 import { text } from './words-login.ts'
 
-/** An Admin may give access meanwhile, which is looked for less and less often. */
+/** The gateway may be back, or an Admin may have given access, which is looked for less and less often. */
 const FIRST_LOOK_MS = 3000
 const LAST_LOOK_MS = 30_000
 
@@ -20,19 +20,17 @@ const App = (): VNode => {
   const [user, setUser] = useState<User | undefined>()
   const [doors, setDoors] = useState<Doors | undefined>()
   const [notice, setNotice] = useState<Notice | undefined>()
-  const [isLooked, setLooked] = useState(false)
+  const [isOut, setOut] = useState(false)
+  /** Why the logins that are possible are not known yet. */
+  const [away, setAway] = useState<Notice | undefined>()
   const [isDone, setDone] = useState(false)
   /** Whose page asked for this login, if it is not the page of `user`. */
   const [owner, setOwner] = useState<string | undefined>()
 
-  const out = async (why?: Notice) => {
+  const out = (why?: Notice) => {
     setUser(undefined)
     setNotice(why)
-    if (doors !== undefined) return
-    const found = await findDoors()
-    if ('key' in found) setNotice(found)
-    else setDoors(found)
-    setLooked(true)
+    setOut(true)
   }
   const enter = async (who: User, isFresh: boolean, toAnyone = false) => {
     if (isFresh && (await leaveForApps(who))) return
@@ -46,17 +44,27 @@ const App = (): VNode => {
   const logInAsOwner = async () => {
     await endQuietly()
     setOwner(undefined)
-    await out()
+    out()
   }
 
   useEffect(() => {
     const begin = async () => {
       const start = await findStart()
       if (start.is === 'in') await enter(start.user, start.isFresh)
-      else await out(start.notice)
+      else out(start.notice)
     }
     void begin()
   }, [])
+
+  useEffect(() => {
+    if (!isOut || doors !== undefined) return
+    const take = (found: Doors | Notice) => {
+      const isAway = 'key' in found
+      setAway(isAway ? found : undefined)
+      if (!isAway) setDoors(found)
+    }
+    return askWhileVisible(findDoors, take, FIRST_LOOK_MS, LAST_LOOK_MS)
+  }, [isOut, doors])
 
   useEffect(() => {
     if (user === undefined) return
@@ -65,13 +73,13 @@ const App = (): VNode => {
       if (kind !== 'logout' || userId !== user.id) return
       // The other tab may have had a login of its own; this one ends too.
       if (keptToken() !== undefined) void endQuietly()
-      void out({ key: 'loggedOutElsewhere', isError: false })
+      out({ key: 'loggedOutElsewhere', isError: false })
     })
     if (user.accessStatus === 'assigned') return stopHearing
     const take = (answer: Awaited<ReturnType<typeof refresh>>) => {
       if (answer.status === 401) {
         forget()
-        return void out({ key: 'ended', isError: false })
+        return out({ key: 'ended', isError: false })
       }
       if (answer.status !== 200) return setNotice(noticeFor(answer))
       const who = answer.body.user
@@ -96,11 +104,11 @@ const App = (): VNode => {
     const logout = await logOut(user)
     if (logout.is === 'failed') return setNotice(noticeFor(logout.answer))
     if (logout.url !== undefined) return location.assign(logout.url)
-    await out({ key: 'loggedOut', isError: false })
+    out({ key: 'loggedOut', isError: false })
   }
 
   // Nothing is painted that something else would move a moment later.
-  if (user === undefined && !isDone && !isLooked) {
+  if (user === undefined && !isDone && doors === undefined && away === undefined) {
     return html`<div class="stage"><p class="quiet late" role="status">${text('loading')}</p></div>`
   }
   const view = isDone
@@ -109,7 +117,7 @@ const App = (): VNode => {
       ? html`<${OtherView} user=${user} owner=${owner} onOpen=${() => enter(user, true, true)} onOwner=${logInAsOwner} />`
       : user !== undefined
         ? html`<${InView} user=${user} notice=${notice} onOut=${leaveAccount} />`
-        : html`<${OutView} doors=${doors} notice=${notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
+        : html`<${OutView} doors=${doors} notice=${away ?? notice} onNotice=${setNotice} onIn=${(who: User) => enter(who, true)} />`
   return html`<${Card}>${view}<//>`
 }
 
