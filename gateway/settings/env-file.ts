@@ -11,7 +11,7 @@ export class EnvFileError extends Error {}
  * The environment with the variables of the file that it does not have itself.
  *
  * @param given the file that was asked for; without one, `byDefault` is read if it is there
- * @throws EnvFileError if the file cannot be read, or is not UTF-8
+ * @throws EnvFileError if the file cannot be read, is not UTF-8, or has a line that is not NAME=value
  */
 export const withEnvFile = (environment: Environment, given: string | undefined, byDefault?: string): Environment => {
   const path = given ?? byDefault
@@ -20,7 +20,21 @@ export const withEnvFile = (environment: Environment, given: string | undefined,
   if (text === undefined) throw new EnvFileError(`The file ${path} (--env-file) cannot be read: ${fault}`)
   // PowerShell's `>` writes UTF-16, of which nothing would be found.
   if (text.includes('\0')) throw new EnvFileError(`The file ${path} (--env-file) is not UTF-8`)
-  return { ...parseEnv(text.replace(/^\uFEFF/, '')), ...environment }
+  const content = text.replace(/^\uFEFF/, '')
+  const line = ignoredLine(content)
+  if (line !== undefined) throw new EnvFileError(`Line ${line} of ${path} (--env-file) is not NAME=value`)
+  return { ...parseEnv(content), ...environment }
+}
+
+/** The number of the first line that Node.js leaves out although it is no comment, nor a shell's `export`: without it, the same is read. */
+const ignoredLine = (content: string): number | undefined => {
+  const lines = content.split(/\r?\n/)
+  const read = JSON.stringify(parseEnv(content))
+  const at = lines.findIndex(
+    (line, i) =>
+      !/^\s*(?:#|$|export\b)|=/.test(line) && JSON.stringify(parseEnv(lines.toSpliced(i, 1).join('\n'))) === read
+  )
+  return at === -1 ? undefined : at + 1
 }
 
 const isFile = (path: string): boolean => {

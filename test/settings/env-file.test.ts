@@ -34,6 +34,23 @@ t.test('what the environment sets counts, the file adds the rest, and the defaul
     t.throws(() => withEnvFile({}, join(folder, name)), { message: /--env-file\) cannot be read: / }, name)
 })
 
+t.test('a line of the file that sets nothing is named', async t => {
+  const folder = t.testdir({})
+  const read = (text: string) => {
+    writeFileSync(join(folder, 'env'), text)
+    return withEnvFile({}, join(folder, 'env'))
+  }
+  t.same(read('A="1\n\ntwo words\n"\n # B\nexport A\n'), { A: '1\n\ntwo words\n' })
+  const wrong = {
+    'A=1\nJWT_SECRET: abc\n': 2,
+    'A="1\ntwo\n"\r\n\r\nHTTP2 off\r\n': 5,
+    'A="1\nnever closed': 2,
+    HTTP2: 1
+  }
+  for (const [text, line] of Object.entries(wrong))
+    t.throws(() => read(text), { message: `Line ${line} of ${folder}/env (--env-file) is not NAME=value` }, text)
+})
+
 t.test('a start in a folder that its user may not search goes on without the default file', async t => {
   const folder = t.testdir({ closed: { '.env': 'B=2\n' } })
   const closed = join(folder, 'closed')
