@@ -145,11 +145,12 @@ const cannotOpen = (cause: unknown): never => {
 
 /** What a command of root has created: the gateway, which runs as the owner of the directory, could not read it. */
 const giveToOwner = (home: string): void => {
-  const { uid, gid } = statSync(home)
-  if (process.geteuid?.() !== 0 || uid === 0) return
+  const owner = statSync(home, { throwIfNoEntry: false })
+  // It may have been removed meanwhile.
+  if (owner === undefined || owner.uid === 0 || process.geteuid?.() !== 0) return
   for (const name of readdirSync(home, { recursive: true, encoding: 'utf8' })) {
     const path = join(home, name)
-    if (lstatSync(path).uid === 0) lchownSync(path, uid, gid)
+    if (lstatSync(path).uid === 0) lchownSync(path, owner.uid, owner.gid)
   }
 }
 
