@@ -50,18 +50,30 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
     return renewal
   }
 
+  /** By the time of a slow response, another login may have ended this one and taken its place in the browser. */
+  const setCookie = (exchange: Exchange, token: string): void => {
+    exchange.setCookies = () => (isLive(token, exchange.sessionHost) ? cookies.fieldsOf(token) : [])
+  }
+
+  const isLive = (token: string, host: string | undefined): boolean => {
+    try {
+      identify(token, { allowStale: true, host })
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /** A request never waits for this: its response carries the cookie if it begins after the renewal, or else a later one does. */
   const renewInTime = (exchange: Exchange, token: string, login: Identity): void => {
     if (Date.now() / 1000 < renewsAt(login)) return
     const known = renewals.get(token)
     const isRetried = known !== undefined && known.failedAt > 0 && performance.now() - known.failedAt > RETRY_MS
     const renewal = known === undefined || isRetried ? begin(token, login) : known
-    if (renewal.token !== undefined) exchange.setCookies = cookies.fieldsOf(renewal.token)
+    if (renewal.token !== undefined) setCookie(exchange, renewal.token)
     else if (renewal.failedAt === 0)
       renewal.renewed.then(
-        renewed => {
-          exchange.setCookies = cookies.fieldsOf(renewed.token)
-        },
+        renewed => setCookie(exchange, renewed.token),
         () => undefined
       )
   }
@@ -73,7 +85,7 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
         identify(token, { allowStale: true, host: exchange.sessionHost })
       ).renewed
       exchange.identity = identity
-      exchange.setCookies = cookies.fieldsOf(fresh)
+      setCookie(exchange, fresh)
       return undefined
     } catch (error) {
       return asGatewayError(error)

@@ -165,7 +165,7 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
       const isElsewhere = hosts.named(exchange) !== undefined && exchange.forwardAuth === undefined
       if (!isElsewhere) return `/auth/login?returnTo=${encodeURIComponent(kept)}`
       const { address, setCookie } = parts.hostLogin.begin(exchange, kept)
-      exchange.setCookies = [setCookie]
+      exchange.setCookies = () => [setCookie]
       return address
     },
     /**

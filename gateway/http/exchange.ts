@@ -65,8 +65,8 @@ export class Exchange implements ExchangeOwner {
   sessionToken: string | undefined = undefined
   /** The named host that this cookie is of; undefined: that of PUBLIC_URL. */
   sessionHost: string | undefined = undefined
-  /** Set-Cookie fields of the gateway itself on the response; undefined: none. */
-  setCookies: readonly string[] | undefined = undefined
+  /** Set-Cookie fields of the gateway itself, asked for when the head of the response is written; undefined: none. */
+  setCookies: (() => readonly string[]) | undefined = undefined
   /** The upgrade was answered with 101; `response` is never used. */
   upgraded = false
   /** The refusal or fault, for the log; undefined if all went well. */

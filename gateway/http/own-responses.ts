@@ -33,7 +33,7 @@ export const addedHeaders = ({ limit, requestId, setCookies }: Added): string[] 
       : ['x-ratelimit-limit', String(limit.limit), 'x-ratelimit-remaining', String(limit.remaining)]
   if (limit !== undefined) headers.push('x-ratelimit-reset', String(secondsLeft(limit)))
   headers.push('x-request-id', requestId)
-  for (const field of setCookies ?? []) headers.push('set-cookie', field)
+  for (const field of setCookies?.() ?? []) headers.push('set-cookie', field)
   return headers
 }
 

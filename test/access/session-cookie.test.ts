@@ -372,6 +372,22 @@ t.test('a cookie is renewed at half of its life by whatever uses it', async t =>
   t.equal(carrying['cdn-cache-control'], undefined)
 })
 
+t.test('a slow response does not put the cookie of a login that has ended over that of the next one', async t => {
+  const { aged } = await logIn(world)
+  const old = await aged({ auth_time: nowS() - 1900, iat: nowS() - 1900, exp: nowS() + 1700 })
+  const cookie = `portaria_session=${old}`
+  const asked = Promise.withResolvers<Socket>()
+  t.teardown(() => upstream.respond(() => OK))
+  upstream.respond(({ target }) => (target === '/app/slow' ? asked.resolve : OK))
+  const slow = ask('GET /app/slow', `Cookie: ${cookie}\r\n`)
+  const backend = await asked.promise
+  await until(async () => (await ask('GET /app/x', `Cookie: ${cookie}\r\n`)).headers['set-cookie'] !== undefined)
+  t.equal((await postLoginAgain(world, 'ana', { headers: { cookie } })).status, 200)
+  backend.write(OK)
+  const { status, headers } = await slow
+  t.match([status, headers['set-cookie']], [200, undefined])
+})
+
 // RV-112
 t.test('a navigation by a cookie whose access has changed goes on with the new access, without a click', async t => {
   const admin = await logIn(world)
