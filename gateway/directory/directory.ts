@@ -13,7 +13,7 @@ import { foldLogin, isPlainLogin, readLogin } from './names.ts'
 import { allTexts, type DirectoryEntry, firstText, usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
 import { findOne, subjectFilter } from './search-person.ts'
-import { createServiceAccount } from './service-account.ts'
+import { createServiceAccount, type SharedBinds } from './service-account.ts'
 
 /** A person as an earlier login found them. */
 interface KnownAccount {
@@ -33,6 +33,8 @@ interface DirectoryOptions {
   readonly failureFloorMs?: number
   /** Monotonic ms. */
   readonly clock?: () => number
+  /** The binds of the service account, shared with other processes. */
+  readonly sharedBinds?: SharedBinds
   /** Opens a connection; by default to the servers of LDAP_URL. */
   readonly open?: (deadline: Deadline) => Promise<LdapConnection>
 }
@@ -50,7 +52,8 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
   if (plan.search !== undefined) parseFilter(plan.search.filter('x'))
   if (plan.groups !== undefined) parseFilter(plan.groups.filter('cn=x', 'x'))
   const servers = createServers(settings, clock)
-  const service = plan.service === undefined ? undefined : createServiceAccount(plan.service, clock)
+  const service =
+    plan.service === undefined ? undefined : createServiceAccount(plan.service, clock, options.sharedBinds)
   const pace = createRefusalPace(clock)
   const connect = async (deadline: Deadline): Promise<LdapConnection> =>
     options.open?.(deadline) ?? openLdapConnection(await servers.dial(deadline.signal), deadline, settings.timeoutMs)

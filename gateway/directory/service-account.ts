@@ -1,4 +1,5 @@
-// Binds the service account; after a refusal it retries with increasing delays, never once per login.
+// Binds the service account; after a refusal it retries with increasing delays, never once per login or process.
+import { setTimeout as delay } from 'node:timers/promises'
 import { DirectoryFailure } from './failure.ts'
 import type { LdapConnection } from './ldap-connection.ts'
 
@@ -6,13 +7,26 @@ export type ServiceAccount = ReturnType<typeof createServiceAccount>
 
 type Bindable = Pick<LdapConnection, 'bindOther' | 'within'>
 
+/** Binds of all processes that use the same account, until one of this process has been accepted. */
+export interface SharedBinds {
+  /** `taken`: another process is binding. Never rejects: this process goes by what it knows itself. */
+  begin(): Promise<'ours' | 'taken' | { readonly refusedForMs: number }>
+  /** Ends what `begin` began. Never rejects. */
+  release(): Promise<void>
+  /** The directory has refused the account. Never rejects. */
+  refuse(pauseMs: number): Promise<void>
+}
+
+/** How long to wait before asking whether the bind of another process has ended. */
+const LOOK_MS = 100
 const FIRST_PAUSE_MS = 60_000
 const LAST_PAUSE_MS = 600_000
 
 /** @param clock monotonic ms */
 export const createServiceAccount = (
   { dn, password }: { readonly dn: string; readonly password: string },
-  clock = () => performance.now()
+  clock = () => performance.now(),
+  shared?: SharedBinds
 ) => {
   let refusal: { readonly failure: DirectoryFailure; readonly until: number; readonly pauseMs: number } | undefined
   let isTrying = false
@@ -20,12 +34,25 @@ export const createServiceAccount = (
   /** Until one has been accepted, binds are sent one at a time: many at once could all be refused, and lock the account. */
   let first: Promise<void> | undefined
 
-  const tryBind = async (connection: Bindable): Promise<void> => {
-    if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
+  /** Waits while another process binds. Throws what that has learned if it was refused. */
+  const takeTurn = async ({ within }: Bindable, { begin }: SharedBinds): Promise<void> => {
+    for (;;) {
+      const turn = await within(begin())
+      if (turn === 'ours') return
+      if (turn !== 'taken') {
+        const failure = new DirectoryFailure('service-account-refused', 'another process was refused')
+        const pauseMs = Math.max(refusal?.pauseMs ?? FIRST_PAUSE_MS, turn.refusedForMs)
+        refusal = { failure, until: clock() + turn.refusedForMs, pauseMs }
+        throw failure
+      }
+      await within(delay(LOOK_MS))
+    }
+  }
+
+  const bindOnce = async ({ bindOther }: Bindable): Promise<void> => {
     const before = refusal
-    isTrying = true
     try {
-      await connection.bindOther(dn, password)
+      await bindOther(dn, password)
       refusal = undefined
       isAccepted = true
     } catch (error) {
@@ -36,7 +63,23 @@ export const createServiceAccount = (
       const failure = new DirectoryFailure('service-account-refused', error.message)
       refusal = { failure, until: clock() + pauseMs, pauseMs }
       isAccepted = false
+      await shared?.refuse(pauseMs)
       throw failure
+    }
+  }
+
+  const tryBind = async (connection: Bindable): Promise<void> => {
+    if (refusal !== undefined && (isTrying || clock() < refusal.until)) throw refusal.failure
+    isTrying = true
+    try {
+      if (isAccepted || shared === undefined) return await bindOnce(connection)
+      await takeTurn(connection, shared)
+      const before = refusal
+      try {
+        await bindOnce(connection)
+      } finally {
+        if (refusal === undefined || refusal === before) await shared.release()
+      }
     } finally {
       isTrying = false
     }

@@ -3,14 +3,17 @@
 import type { Logger } from 'pino'
 import { createDirectory, type Directory } from '../directory/directory.ts'
 import type { GroupsRead } from '../directory/groups.ts'
+import type { SharedBinds } from '../directory/service-account.ts'
 import { startDirectoryWatch } from '../directory/watch.ts'
 import { mayHaveTwoNames } from '../settings/directory.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { Database } from '../store/database.ts'
 import { createDirectoryAccounts } from '../store/directory-accounts.ts'
 import { countDirectoryLinks } from '../store/links.ts'
+import { createServiceBinds } from '../store/login-attempts.ts'
 import type { Users } from '../store/users.ts'
 import type { RevocationFeed } from '../tokens/revocation-feed.ts'
+import { keyedHash } from './keyed-hash.ts'
 import { startRecheck } from './recheck.ts'
 
 export type DirectoryParts = Awaited<ReturnType<typeof startDirectory>>
@@ -24,7 +27,7 @@ export const startDirectory = async (
   const { ldap } = settings
   // Directory login is not active.
   if (!ldap.active) return { directory: undefined, state: () => undefined, close: async () => {} }
-  const directory = createDirectory(ldap)
+  const directory = createDirectory(ldap, { sharedBinds: shareBinds(settings, database) })
   const watch = startDirectoryWatch(directory, log)
   await warnOfLinks(settings, database, log)
   const policy = warnOfPolicy(directory, ldap, log)
@@ -65,6 +68,18 @@ export const startDirectory = async (
     close: async () => {
       await Promise.all([recheck?.close(), watch.close(), policy])
     }
+  }
+}
+
+/** A refusal holds for all processes with the same password, also after a restart. Without the database each is on its own. */
+const shareBinds = ({ ldap, jwt }: Settings, database: Database): SharedBinds => {
+  const hash = keyedHash(jwt.secret, 'portaria service binds')
+  const key = hash(JSON.stringify([ldap.url, ldap.bindDn, ldap.bindPassword]))
+  const binds = createServiceBinds(database, Buffer.from(key, 'base64url').toString('hex').slice(0, 32))
+  return {
+    begin: () => binds.begin(ldap.timeoutMs).catch(() => 'ours'),
+    release: () => binds.release().catch(() => {}),
+    refuse: pauseMs => binds.refuse(pauseMs).catch(() => {})
   }
 }
 

@@ -114,6 +114,36 @@ export const createSecretFailures = (database: Database) => ({
     })
 })
 
+/** `taken`: another process is binding. */
+type BindTurn = 'ours' | 'taken' | { readonly refusedForMs: number }
+
+/**
+ * Binds of the directory's service account, so that a refusal holds for all instances.
+ *
+ * @param id a UUID: the same for the same account, password and directory
+ */
+export const createServiceBinds = (database: Database, id: string) => ({
+  /** @param patienceMs after this time, a bind of another process that has not ended never will */
+  begin: (patienceMs: number): Promise<BindTurn> =>
+    database.read(async manager => {
+      const [row] = await query<{ isOurs: boolean; refusedForMs: number | null }>(manager, BEGIN_SERVICE_BIND, [
+        id,
+        interval(patienceMs)
+      ])
+      if (row?.isOurs === true) return 'ours'
+      return row === undefined || row.refusedForMs === null ? 'taken' : { refusedForMs: Math.max(1, row.refusedForMs) }
+    }),
+  /** The directory has accepted the account, or said nothing about it. */
+  release: (): Promise<void> =>
+    database.read(async manager => {
+      await query(manager, 'DELETE FROM login_attempts WHERE id = $1', [id])
+    }),
+  refuse: (pauseMs: number): Promise<void> =>
+    database.read(async manager => {
+      await query(manager, FAIL, [id, 'service', '', '', '', 'failed', interval(pauseMs)])
+    })
+})
+
 /** Postgres's intervals are finite before version 17. */
 const interval = (lengthMs: number): string =>
   Number.isFinite(lengthMs) ? `${Math.ceil(lengthMs)} milliseconds` : '1000 years'
@@ -194,6 +224,18 @@ const FAIL = `
   INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
   VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp(), clock_timestamp() + $7::interval)
   ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, at = excluded.at, expires_at = excluded.expires_at`
+// A row that another process has just inserted is not visible here: `taken`.
+const BEGIN_SERVICE_BIND = `
+  WITH mine AS (
+    INSERT INTO login_attempts AS a (id, provider, account, address, pair, kind, at, expires_at)
+    VALUES ($1, 'service', '', '', '', 'open', clock_timestamp(), clock_timestamp() + $2::interval)
+    ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, at = excluded.at, expires_at = excluded.expires_at
+    WHERE a.expires_at <= clock_timestamp() OR a.at > clock_timestamp() + interval '1 minute'
+    RETURNING id
+  )
+  SELECT EXISTS (SELECT FROM mine) AS "isOurs",
+    (SELECT ${ms('expires_at')} - ${ms('clock_timestamp()')} FROM login_attempts WHERE id = $1 AND kind = 'failed')
+      AS "refusedForMs"`
 const SECRETS_HELD = `
   WITH ${redated("address = $1 AND provider = 'client'")}
   SELECT least(${ms('at')} + $3::float8 - ${ms('clock_timestamp()')}, $3::float8) AS ms FROM login_attempts

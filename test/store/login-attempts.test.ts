@@ -1,8 +1,11 @@
 // Failed logins are rows that all instances read and write one after the other, on a Postgres server and on the embedded one.
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
+import { startDirectory } from '../../gateway/login/start-directory.ts'
+import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import {
   type AttemptOutcome,
@@ -13,10 +16,14 @@ import {
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { migrations } from '../../migrations/index.ts'
+import { shiftClocks } from '../support/clocks.ts'
+import { failureOf } from '../support/directory-failure.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
+import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore, PATIENT } from '../support/store.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -172,4 +179,56 @@ t.test('an upgrade takes over the failures that the release before has counted',
     { kind: 'failed', n: 3 },
     { kind: 'lost', n: 1 }
   ])
+})
+
+t.test('a refused service account is tried by one process for all, also after a restart', async t => {
+  const clocks = shiftClocks(t)
+  const { database, users } = await openStore(t, postgres)
+  let code = 49
+  const ldap = await startLdapServer(t, ({ tag, id, send }) => {
+    if (tag === REQUEST.bind) send(result(id, 0x61, code))
+    if (tag === REQUEST.search) send(result(id, 0x65))
+  })
+  const binds = () => ldap.requests.filter(tag => tag === REQUEST.bind).length
+  const start = async (password = 'wrong') => {
+    const settings = readSettings({
+      JWT_SECRET: TEST_SECRET,
+      LDAP_ENABLED: 'true',
+      LDAP_URL: ldap.url,
+      LDAP_BIND_DN: 'cn=svc',
+      LDAP_BIND_PASSWORD: password,
+      LDAP_SEARCH_BASE: 'dc=corp',
+      LDAP_SEARCH_FILTER: '(uid={{username}})',
+      LDAP_RECHECK: '0',
+      LDAP_TIMEOUT_MS: '20000'
+    })
+    const feed = { catchUp: async () => {} }
+    const parts = await startDirectory(settings, { database, users }, { feed }, pino({ level: 'silent' }))
+    t.teardown(parts.close)
+    if (parts.directory === undefined) throw new Error('LDAP_ENABLED is true')
+    return { check: parts.directory.check, state: parts.state }
+  }
+  const processes = await Promise.all(Array.from({ length: 4 }, () => start()))
+  const refuses = async ({ check }: (typeof processes)[number]) =>
+    t.match(await failureOf(check()), { reason: 'service-account-refused' })
+  await Promise.all(processes.map(refuses))
+  t.equal(binds(), 1)
+  const restarted = await start()
+  await refuses(restarted)
+  t.equal(binds(), 1)
+
+  const pass = async (ms: number) => {
+    await database.read(manager => manager.query('UPDATE login_attempts SET expires_at = clock_timestamp()'))
+    clocks.monotonicMs += ms
+  }
+  await pass(60_000)
+  await Promise.all(processes.map(refuses))
+  t.equal(binds(), 2)
+
+  code = 0
+  const { state } = await start('right')
+  await until(() => state() === 'ok', 'another password is another account')
+  await pass(121_000)
+  await Promise.all(processes.map(({ check }) => check()))
+  await until(async () => (await rowsOf(database)).length === 0)
 })
