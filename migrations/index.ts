@@ -19,6 +19,7 @@ import { R2KeyedAudit } from './0017-keyed-audit.ts'
 import { R2ListedPeople } from './0018-listed-people.ts'
 import { R2LostPeople } from './0019-lost-people.ts'
 import { R2LinkedAtOnce } from './0020-linked-at-once.ts'
+import { R2AccountSubjects } from './0021-account-subjects.ts'
 
 /**
  * Incremented with the first migration of each release that has any. From 2 on, the names of migrations begin with it, as
@@ -47,5 +48,6 @@ export const migrations = [
   R2KeyedAudit,
   R2ListedPeople,
   R2LostPeople,
-  R2LinkedAtOnce
+  R2LinkedAtOnce,
+  R2AccountSubjects
 ]

@@ -77,10 +77,10 @@ export const createDirectoryAccounts = (database: Database) => {
 export const confirmAccount = async (
   manager: EntityManager,
   userId: number,
-  login: string,
+  { subject, login }: Pick<DueAccount, 'subject' | 'login'>,
   areGroupsUnreadable: boolean
 ): Promise<boolean> => {
-  const [row] = await query<{ hasLapsed: boolean }>(manager, LOGGED_IN, [userId, login, areGroupsUnreadable])
+  const [row] = await query<{ hasLapsed: boolean }>(manager, LOGGED_IN, [userId, login, areGroupsUnreadable, subject])
   return row?.hasLapsed ?? false
 }
 
@@ -95,10 +95,10 @@ const HAS_LAPSED = (row: string) =>
   `coalesce(${row}.groups_misses >= 2 OR ${row}.groups_unread_since <= now() - interval '24 hours', false) AS "hasLapsed"`
 
 const LOGGED_IN = `
-  INSERT INTO directory_accounts AS a (user_id, login, checked_at, groups_unread_since)
-  VALUES ($1, $2, now(), CASE WHEN $3::boolean THEN now() END)
+  INSERT INTO directory_accounts AS a (user_id, login, checked_at, groups_unread_since, subject)
+  VALUES ($1, $2, now(), CASE WHEN $3::boolean THEN now() END, $4)
   ON CONFLICT (user_id) DO UPDATE SET
-    login = excluded.login, checked_at = now(), missing_since = NULL, ended_at = NULL,
+    login = excluded.login, subject = excluded.subject, checked_at = now(), missing_since = NULL, ended_at = NULL,
     groups_unread_since = CASE WHEN $3::boolean THEN coalesce(a.groups_unread_since, now()) END,
     groups_misses = CASE WHEN $3::boolean THEN a.groups_misses ELSE 0 END
   RETURNING ${HAS_LAPSED('a')}`
@@ -142,11 +142,11 @@ const LIVE = `
 const COUNT = `
   SELECT count(DISTINCT a.user_id)::int AS live,
     count(DISTINCT a.user_id) FILTER (WHERE a.missing_since IS NOT NULL)::int AS missing FROM ${LIVE}`
-// A look-up that lies ahead is of a clock that has been set back since.
+// A look-up that lies ahead is of a clock that has been set back since. Of several accounts, the one that last logged in.
 const DUE = `
   SELECT DISTINCT ON (a.checked_at, a.user_id) a.user_id AS "userId", l.subject, a.login,
     a.missing_since IS NOT NULL AS "wasMissing", extract(epoch FROM now() - a.checked_at)::float8 * 1000 AS "ageMs"
   FROM ${LIVE} AND (
     a.checked_at <= now() - $1::float8 * interval '1 millisecond' OR a.checked_at > now() + interval '1 minute'
   )
-  ORDER BY a.checked_at, a.user_id, l.created_at DESC LIMIT $2`
+  ORDER BY a.checked_at, a.user_id, l.subject IS NOT DISTINCT FROM a.subject DESC, l.created_at DESC LIMIT $2`

@@ -47,7 +47,8 @@ export const syncPerson = async (database: Database, confirmed: ConfirmedPerson)
     }
     if (confirmed.linkWithoutIssuer !== undefined) await keepOtherLink(manager, id, confirmed.linkWithoutIssuer)
     const { login, groupsUnreadable } = confirmed
-    const hasLapsed = login !== undefined && (await confirmAccount(manager, id, login, groupsUnreadable !== undefined))
+    const hasLapsed =
+      login !== undefined && (await confirmAccount(manager, id, { subject, login }, groupsUnreadable !== undefined))
     const seen = hasLapsed ? { ...confirmed, groups: [] } : confirmed
     const { groups, groupsCutOff: isCutOff } = seen
     const granted = confirmed.provider === 'ldap' || firstLogin ? [] : await dropEndedGroups(manager, id)

@@ -1,5 +1,6 @@
 // Changed settings of the directory keep people who they are, and only them.
 // LD-07, RW-05, RW-20
+import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
@@ -116,6 +117,31 @@ t.test('a relinked account is looked up for the person who has it now, also whil
     t.equal(due.length, 1)
     await accounts.end(actor, old.id, 'gone')
     t.same(await accounts.due(0, 10), [])
+  }
+})
+
+t.test('of two directory accounts that relink has joined, the one that last logged in is looked up', async t => {
+  const { url, database, users } = await openStore(t, postgres)
+  const accounts = createDirectoryAccounts(database)
+  const own = { login: 'maria', subject: GUID }
+  const another = { login: 'm.silva', subject: GUID.replace(/^./, 'f') }
+  const logIn = async ({ login, subject }: typeof own) => {
+    const { user } = await users.syncPerson(person(subject, { login, username: login }))
+    await postgres.query(
+      `INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
+       VALUES ('${randomUUID()}', ${user.id}, 'ldap', now(), now(), now() + interval '1 hour')`,
+      [],
+      url
+    )
+    return user.id
+  }
+  const id = await logIn(own)
+  await users.relinkPerson(actor, id, await logIn(another))
+  for (const account of [own, another, own]) {
+    t.equal(await logIn(account), id)
+    const due = await accounts.due(0, 10)
+    t.match(due, [{ userId: id, ...account }])
+    t.equal(due.length, 1)
   }
 })
 

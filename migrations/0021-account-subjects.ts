@@ -1,0 +1,14 @@
+// Adds which directory account of a person last logged in, because `relink` may join several.
+import type { MigrationInterface, QueryRunner } from 'typeorm'
+
+export class R2AccountSubjects implements MigrationInterface {
+  name = 'R2AccountSubjects1765411200000'
+
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE directory_accounts ADD COLUMN subject text')
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query('ALTER TABLE directory_accounts DROP COLUMN subject')
+  }
+}
