@@ -36,12 +36,13 @@ const config = (url: string, more: object[] = []) => ({
 })
 
 const startWorld = async (t: Test, env: Record<string, string> = {}) => {
-  const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
+  const { DATABASE_URL = (await startPostgres(t)).url } = env
+  const [redis, backend] = await Promise.all([startRedis(t), startBackend(t)])
   const [port, opsPort] = [await freePort(), await freePort()]
   const files = routeFile(t, config(backend.url))
   const all = {
     ...baseEnv(files.folder),
-    DATABASE_URL: postgres.url,
+    DATABASE_URL,
     REDIS_URL: redis.url,
     PORT: String(port),
     OPS_PORT: String(opsPort),
@@ -61,7 +62,7 @@ const startWorld = async (t: Test, env: Record<string, string> = {}) => {
     await gateway.logged('listening')
     return gateway
   }
-  return { postgres, redis, backend, port, opsPort, files, env: all, start, get, ops, metric }
+  return { redis, backend, port, opsPort, files, env: all, start, get, ops, metric }
 }
 
 const KEPT_ALIVE = 'GET /open/x HTTP/1.1\r\nHost: gw\r\n\r\n'
@@ -72,24 +73,6 @@ const stop = async (t: Test, gateway: GatewayProcess) => {
   t.equal(await gateway.ended, 0)
   t.notOk(workers.some(isAlive), 'no worker is left')
 }
-
-t.test('a worker that replaces another has the settings of the file that was read at the start', async t => {
-  const { env, get } = await startWorld(t)
-  const file = join(t.testdir(), 'env')
-  writeFileSync(
-    file,
-    Object.entries(env)
-      .map(([name, value]) => `${name}='${value}'\n`)
-      .join('')
-  )
-  const gateway = spawnGateway(t, {}, undefined, ['--env-file', file])
-  await gateway.logged('listening')
-  rmSync(file)
-  const before = gateway.workers()
-  for (const pid of before) process.kill(pid, 'SIGKILL')
-  await until(() => gateway.workers().length === 2 && gateway.workers().every(pid => !before.includes(pid)))
-  await until(async () => (await get('/open/x').catch(() => undefined))?.status === 200, 'a new worker serves')
-})
 
 t.test('two workers say once that they listen, share the connections and admit exactly the limit together', async t => {
   const { world, gateway, asked } = await undisturbed(Number.POSITIVE_INFINITY, async () => {
@@ -201,84 +184,109 @@ t.test('a reload reaches all workers, a broken file none; then DRAIN_DELAY is wa
   t.notOk(workers.some(isAlive), 'no worker is left')
 })
 
-t.test('a worker killed under load is replaced while the other serves, and nothing counted is lost', async t => {
-  // RX-24, DF-19
-  const { start, get, metric, ops } = await startWorld(t)
-  const gateway = await start()
-  const [victim = 0] = gateway.workers()
-  let isLoading = true
-  let [served, failed] = [0, 0]
-  const client = async () => {
-    while (isLoading) {
-      if ((await get('/open/x').catch(() => undefined))?.status === 200) served++
-      else failed++
-    }
-  }
-  const clients = [client(), client(), client(), client()]
-  await until(() => served > 50)
-  const before = await metric('portaria_requests_total')
-  process.kill(victim, 'SIGKILL')
-  await until(() => !isAlive(victim))
-  const atDeath = served
-  await until(() => served > atDeath + 20)
-  await gateway.logged('a worker has been replaced')
-  isLoading = false
-  await Promise.all(clients)
+t.test('a worker that ends is replaced, with what it was given at the start', async t => {
+  const { env, get, metric, ops } = await startWorld(t)
+  const file = join(t.testdir(), 'env')
+  writeFileSync(
+    file,
+    Object.entries(env)
+      .map(([name, value]) => `${name}='${value}'\n`)
+      .join('')
+  )
+  const gateway = spawnGateway(t, {}, undefined, ['--env-file', file])
+  await gateway.logged('listening')
+  rmSync(file)
 
-  t.ok(failed <= 4, `at most what it had under way failed (${failed})`)
-  t.equal(gateway.workers().length, 2)
-  t.notOk(gateway.workers().includes(victim))
-  t.ok((await metric('portaria_requests_total')) >= before)
-  t.equal(await metric('portaria_worker_restarts_total'), 1)
-  t.equal(await ops('/ready'), 'ready\n')
+  // RX-24, DF-19
+  await t.test('killed under load, while the other serves, and nothing counted is lost', async t => {
+    const [victim = 0] = gateway.workers()
+    let isLoading = true
+    let [served, failed] = [0, 0]
+    const client = async () => {
+      while (isLoading) {
+        if ((await get('/open/x').catch(() => undefined))?.status === 200) served++
+        else failed++
+      }
+    }
+    const clients = [client(), client(), client(), client()]
+    await until(() => served > 50)
+    const before = await metric('portaria_requests_total')
+    process.kill(victim, 'SIGKILL')
+    await until(() => !isAlive(victim))
+    const atDeath = served
+    await until(() => served > atDeath + 20)
+    await gateway.logged('a worker has been replaced')
+    isLoading = false
+    await Promise.all(clients)
+
+    t.ok(failed <= 4, `at most what it had under way failed (${failed})`)
+    t.equal(gateway.workers().length, 2)
+    t.notOk(gateway.workers().includes(victim))
+    t.ok((await metric('portaria_requests_total')) >= before)
+    t.equal(await metric('portaria_worker_restarts_total'), 1)
+    t.equal(await ops('/ready'), 'ready\n')
+  })
+
+  await t.test('killed together, with the settings of the file that was read at the start', async () => {
+    const before = gateway.workers()
+    for (const pid of before) process.kill(pid, 'SIGKILL')
+    await until(() => gateway.workers().length === 2 && gateway.workers().every(pid => !before.includes(pid)))
+    await until(async () => (await get('/open/x').catch(() => undefined))?.status === 200, 'a new worker serves')
+  })
   await stop(t, gateway)
 })
 
-t.test('while the database hangs, the metrics keep the gauges of the workers', async t => {
-  const { ops, postgres, during } = await undisturbed(1000, async () => {
+t.test('two workers without their database', async t => {
+  const { world, gateway, postgres, during } = await undisturbed(1000, async () => {
     const postgres = await startOwnPostgres(t)
-    const { start, ops } = await startWorld(t, { DATABASE_URL: postgres.url })
-    const workers = (await start()).workers()
+    const world = await startWorld(t, { DATABASE_URL: postgres.url })
+    const gateway = await world.start()
     postgres.freeze()
     // They begin to wait for the database a little later than the primary for them.
-    for (const pid of workers) process.kill(pid, 'SIGSTOP')
-    const asked = ops('/metrics')
-    await ops('/live')
-    for (const pid of workers) process.kill(pid, 'SIGCONT')
-    return { ops, postgres, during: await asked }
+    for (const pid of gateway.workers()) process.kill(pid, 'SIGSTOP')
+    const asked = world.ops('/metrics')
+    await world.ops('/live')
+    for (const pid of gateway.workers()) process.kill(pid, 'SIGCONT')
+    return { world, gateway, postgres, during: await asked }
   })
-  t.match(during, /^portaria_database_up 0$/m, 'its alert can fire')
-  postgres.thaw()
-  let after = ''
-  await until(async () => {
-    after = await ops('/metrics')
-    return /^portaria_database_up 1$/m.test(after)
-  })
-  const descriptors = /^process_max_fds (\d+)$/m
-  t.equal(descriptors.exec(during)?.[1], descriptors.exec(after)?.[1], 'the sum is that of all workers')
-})
+  const { get, ops, metric, files, backend } = world
 
-t.test('while a worker cannot be replaced, /ready holds for those that serve, and fails without any', async t => {
-  const postgres = await startOwnPostgres(t)
-  const { start, get, ops, metric, files, backend } = await startWorld(t, { DATABASE_URL: postgres.url })
-  const gateway = await start()
-  await postgres.stop()
-  const [first = Number.NaN, second = Number.NaN] = gateway.workers()
-  process.kill(first, 'SIGKILL')
-  await gateway.logged('a worker has ended')
-  t.equal((await get('/open/x')).status, 200)
-  t.equal(await ops('/ready'), 'ready\n')
-  // The one that starts has read the route files, and waits.
-  await gateway.logged('the database is not available yet; trying again')
-  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
-  await gateway.logged('route files reloaded')
-  process.kill(second, 'SIGKILL')
-  await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves', 30_000)
-  t.match(await ops('/metrics'), /^portaria_ready 0$/m)
-  await postgres.start()
-  await until(async () => (await metric('portaria_workers')) === 2)
-  t.equal(await ops('/ready'), 'ready\n')
-  await eachAlone(gateway, async () => t.equal((await get('/new/x')).status, 200, 'a change during its start counts'))
+  await t.test('while it hangs, the metrics keep the gauges of the workers', async t => {
+    t.match(during, /^portaria_database_up 0$/m, 'its alert can fire')
+    postgres.thaw()
+    let after = ''
+    await until(async () => {
+      after = await ops('/metrics')
+      return /^portaria_database_up 1$/m.test(after)
+    })
+    const descriptors = /^process_max_fds (\d+)$/m
+    t.equal(descriptors.exec(during)?.[1], descriptors.exec(after)?.[1], 'the sum is that of all workers')
+  })
+
+  await t.test(
+    'while a worker cannot be replaced, /ready holds for those that serve, and fails without any',
+    async t => {
+      await postgres.stop()
+      const [first = Number.NaN, second = Number.NaN] = gateway.workers()
+      process.kill(first, 'SIGKILL')
+      await gateway.logged('a worker has ended')
+      t.equal((await get('/open/x')).status, 200)
+      t.equal(await ops('/ready'), 'ready\n')
+      // The one that starts has read the route files, and waits.
+      await gateway.logged('the database is not available yet; trying again')
+      files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+      await gateway.logged('route files reloaded')
+      process.kill(second, 'SIGKILL')
+      await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves', 30_000)
+      t.match(await ops('/metrics'), /^portaria_ready 0$/m)
+      await postgres.start()
+      await until(async () => (await metric('portaria_workers')) === 2)
+      t.equal(await ops('/ready'), 'ready\n')
+      await eachAlone(gateway, async () =>
+        t.equal((await get('/new/x')).status, 200, 'a change during its start counts')
+      )
+    }
+  )
 })
 
 /** One process, and two workers. */
