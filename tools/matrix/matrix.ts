@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util'
 import { startTool } from '../teardown.ts'
 import { type Cell, SIZES } from './cells.ts'
-import { runMatrix } from './run.ts'
+import { startMatrix } from './run.ts'
 
 const { values } = parseArgs({
   options: {
@@ -17,7 +17,7 @@ const wanted = (cell: Cell) => cell.size <= largest && Object.values(cell).join(
 const t = startTool()
 let wrong = 0
 for (const workers of values.workers === undefined ? [1, 4] : [Number(values.workers)]) {
-  const { cells, faults, grownMb } = await runMatrix(t, { workers, wanted })
+  const { cells, faults, grownMb } = await (await startMatrix(t, workers)).run(wanted)
   for (const fault of faults) console.log(fault)
   console.log(`${workers} workers: ${cells} cells, ${faults.length} faults, a process grew by ${grownMb.toFixed(0)} MB`)
   wrong += faults.length

@@ -1,4 +1,4 @@
-// Runs the cells of the matrix through two gateways, one lane beside the other, and says what went wrong.
+// Runs cells of the matrix through two gateways, one lane beside the other, and says what went wrong.
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
@@ -12,11 +12,6 @@ import { busyBodies } from './answer.ts'
 import { startBackends } from './backend.ts'
 import { BACKENDS, type Cell, type Lane, lanes, nameOf } from './cells.ts'
 import { exchangeBody, type Origin } from './exchange.ts'
-
-interface MatrixOptions {
-  readonly workers: number
-  readonly wanted: (cell: Cell) => boolean
-}
 
 /** Backends have to hear of clients that have left. */
 const LEAVING_MS = 10_000
@@ -56,8 +51,8 @@ const runLane = async ({ cells }: Lane, origin: Origin): Promise<string[]> => {
 
 const KEPT = { keepAlive: true, maxSockets: 1 }
 
-/** The number of cells, their faults, each with the name of its cell, and by how much the largest process has grown at its peak. */
-export const runMatrix = async (t: Pick<Test, 'teardown'>, { workers, wanted }: MatrixOptions) => {
+/** Two gateways with so many workers each, one of them with TLS, and what they forward to. */
+export const startMatrix = async (t: Pick<Test, 'teardown'>, workers: number) => {
   const { backends, ca, caFile, tls } = await startBackends(t, makeFolder(t, 'matrix'))
   const upstreams = Object.fromEntries(
     BACKENDS.map(kind => [kind, { url: backends[kind].url, ...(kind === 'https' ? { caFile } : {}) }])
@@ -74,19 +69,23 @@ export const runMatrix = async (t: Pick<Test, 'teardown'>, { workers, wanted }: 
   const pids = running.flatMap(gateway => (workers > 1 ? gateway.workers() : [gateway.pid]))
   const before = new Map(pids.map(pid => [pid, memoryMb(pid, 'VmRSS')]))
 
-  const wantedLanes = lanes(wanted)
-  const results = await Promise.all(
-    wantedLanes.map(lane => {
-      const isTls = lane.client === 'tls'
-      const agent = isTls ? new https.Agent({ ...KEPT, ca }) : new http.Agent(KEPT)
-      return runLane(lane, { port: gateways[lane.client].port, isTls, agent }).finally(() => agent.destroy())
-    })
-  )
-  const faults = results.flat()
-  if (!pids.every(isAlive)) faults.push(`a process ended: ${running.map(({ stderr }) => stderr()).join()}`)
-  await until(() => busyBodies().length === 0, '', LEAVING_MS).catch(() =>
-    faults.push(`still busy: ${JSON.stringify(busyBodies())}`)
-  )
-  const grown = pids.map(pid => memoryMb(pid, 'VmHWM') - (before.get(pid) ?? 0))
-  return { cells: wantedLanes.reduce((sum, { cells }) => sum + cells.length, 0), faults, grownMb: Math.max(...grown) }
+  /** The number of cells, their faults, each with the name of its cell, and by how much the largest process has grown at its peak since the start. */
+  const run = async (wanted: (cell: Cell) => boolean) => {
+    const wantedLanes = lanes(wanted)
+    const results = await Promise.all(
+      wantedLanes.map(lane => {
+        const isTls = lane.client === 'tls'
+        const agent = isTls ? new https.Agent({ ...KEPT, ca }) : new http.Agent(KEPT)
+        return runLane(lane, { port: gateways[lane.client].port, isTls, agent }).finally(() => agent.destroy())
+      })
+    )
+    const faults = results.flat()
+    if (!pids.every(isAlive)) faults.push(`a process ended: ${running.map(({ stderr }) => stderr()).join()}`)
+    await until(() => busyBodies().length === 0, '', LEAVING_MS).catch(() =>
+      faults.push(`still busy: ${JSON.stringify(busyBodies())}`)
+    )
+    const grown = pids.map(pid => memoryMb(pid, 'VmHWM') - (before.get(pid) ?? 0))
+    return { cells: wantedLanes.reduce((sum, { cells }) => sum + cells.length, 0), faults, grownMb: Math.max(...grown) }
+  }
+  return { run }
 }
