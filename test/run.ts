@@ -11,8 +11,8 @@ import { type FileResult, runTestFile } from './support/test-process.ts'
 
 const ROOT = dirname(import.meta.dirname)
 const CORES = availableParallelism()
-/** A file waits for a third of its time, for a server or a timer: one more keeps the cores busy. */
-const LANES = CORES + 1
+/** A file waits for a third of its time, for a server or a timer, and several at once now and then: two more keep the cores busy. */
+const LANES = CORES + 2
 /** For a file, on a machine that is busy with other things too. TAP_TIMEOUT in seconds changes it. */
 const LIMIT_S = 600
 /** A file that lives on for longer after its last assertion holds the run up: that is said. */

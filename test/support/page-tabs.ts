@@ -4,7 +4,6 @@ import { fillLogin } from './browser.ts'
 import { signToken, TEST_SECRET } from './gateway.ts'
 import { claimsOf } from './login.ts'
 import { maria as cloudMaria } from './oidc-provider.ts'
-import { until } from './until.ts'
 
 export const PAGES = ['/auth/login', '/auth/apps', '/auth/account', '/auth/console'] as const
 export type PagePath = (typeof PAGES)[number]
@@ -18,27 +17,23 @@ export const APP_CONFIG = {
 export const kept = (page: Page, key: string): Promise<string | null> =>
   page.evaluate(`sessionStorage.getItem('${key}')`)
 
+const LOOKS: readonly (readonly [word: string, selector: string])[] = [
+  ['dialog', 'dialog #log-in-again'],
+  ['form', '#username'],
+  ['person', '#who'],
+  ['apps', '.tiles a[href="/orders"]'],
+  ['account', '#access-part dl'],
+  ['console', 'nav a[href="#/people"]']
+]
+const ANY_LOOK = LOOKS.map(([, selector]) => selector).join()
+
 /** What a person sees, in one word. */
 export const seen = async (page: Page): Promise<string> => {
-  const looks: readonly (readonly [string, string])[] = [
-    ['dialog', 'dialog #log-in-again'],
-    ['form', '#username'],
-    ['person', '#who'],
-    ['apps', '.tiles a[href="/orders"]'],
-    ['account', '#access-part dl'],
-    ['console', 'nav a[href="#/people"]']
-  ]
-  let found = ''
-  await until(
-    async () => {
-      for (const [word, selector] of looks) {
-        if (found === '' && (await page.locator(selector).count()) > 0) found = word
-      }
-      return found !== ''
-    },
-    () => `something is shown at ${page.url()}`
-  )
-  return found
+  for (;;) {
+    // The browser looks for itself: to be asked about each of them every few milliseconds keeps it from loading the page.
+    await page.locator(ANY_LOOK).first().waitFor({ state: 'attached' })
+    for (const [word, selector] of LOOKS) if ((await page.locator(selector).count()) > 0) return word
+  }
 }
 
 export const logIn = async (page: Page, origin: string, username = 'maria'): Promise<string> => {
