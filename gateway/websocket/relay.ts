@@ -260,7 +260,8 @@ export class Relay implements LegOwner {
   /** For so long, this process read and sent nothing: that is no silence of a side. */
   postpone(ms: number) {
     this.#lastActivity += ms
-    if (this.#deadline !== 0) this.#deadline += ms
+    // What the gateway ends is over in time: a busy process is late again and again.
+    if (this.#deadline !== 0 && !this.#ended) this.#deadline += ms
     if (this.#slowAt !== 0) this.#slowAt += ms
     for (const leg of [this.#client, this.#upstream]) {
       leg.lastSeen += ms

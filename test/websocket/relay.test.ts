@@ -77,6 +77,16 @@ t.test(
   }
 )
 
+t.test('a socket whose access has ended is cut in time although the gateway is often late', async t => {
+  const { relay, client, upstream } = world(t, false)
+  const endedAt = relay.now()
+  relay.end({ code: 4401, reason: '' })
+  relay.postpone(150)
+  relay.postpone(150)
+  relay.sweep(endedAt + 800)
+  t.same([client.destroyed, upstream.destroyed], [true, true])
+})
+
 t.test('what has arrived of a message is forgotten with the side that sent it', async t => {
   const before = heldBytes()
   const { relay, client } = world(t, true)
