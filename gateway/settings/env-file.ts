@@ -26,16 +26,16 @@ export const withEnvFile = (environment: Environment, given: string | undefined,
   return { ...parseEnv(content), ...environment }
 }
 
-/** The number of the first line that Node.js leaves out although it is no comment, nor a shell's `export`: without it, the same is read. */
+/** The number of the first line that Node.js leaves out although it is no comment, nor a shell's `export`. */
 const ignoredLine = (content: string): number | undefined => {
   const lines = content.split(/\r?\n/)
-  const read = JSON.stringify(parseEnv(content))
-  const at = lines.findIndex(
-    (line, i) =>
-      !/^\s*(?:#|$|export\b)|=/.test(line) && JSON.stringify(parseEnv(lines.toSpliced(i, 1).join('\n'))) === read
-  )
+  // A variable that is put before a line of a quoted value would become part of that.
+  const isOutside = (i: number) => OUTSIDE in parseEnv(lines.toSpliced(i, 0, `${OUTSIDE}=`).join('\n'))
+  const at = lines.findIndex((line, i) => !/^\s*(?:#|$|export\b)|=/.test(line) && isOutside(i))
   return at === -1 ? undefined : at + 1
 }
+
+const OUTSIDE = '_PORTARIA_OUTSIDE_QUOTES'
 
 const isFile = (path: string): boolean => {
   try {

@@ -41,6 +41,7 @@ t.test('a line of the file that sets nothing is named', async t => {
     return withEnvFile({}, join(folder, 'env'))
   }
   t.same(read('A="1\n\ntwo words\n"\n # B\nexport A\n'), { A: '1\n\ntwo words\n' })
+  t.same(read('A="1\ntwo words\n"\nA=3\n'), { A: '3' }, 'lines of a value that a later line replaces')
   const wrong = {
     'A=1\nJWT_SECRET: abc\n': 2,
     'A="1\ntwo\n"\r\n\r\nHTTP2 off\r\n': 5,
