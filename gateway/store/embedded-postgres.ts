@@ -148,10 +148,13 @@ const giveToOwner = (home: string): void => {
   const owner = statSync(home, { throwIfNoEntry: false })
   // It may have been removed meanwhile.
   if (owner === undefined || owner.uid === 0 || process.geteuid?.() !== 0) return
-  for (const name of readdirSync(home, { recursive: true, encoding: 'utf8' })) {
-    const path = join(home, name)
-    if (lstatSync(path).uid === 0) lchownSync(path, owner.uid, owner.gid)
+  const give = (path: string): void => {
+    const file = lstatSync(path, { throwIfNoEntry: false })
+    if (file?.uid === 0) lchownSync(path, owner.uid, owner.gid)
+    // A recursive readdir would follow links, to what is not the gateway's.
+    if (file?.isDirectory()) for (const name of readdirSync(path)) give(join(path, name))
   }
+  give(home)
 }
 
 /** Waits for the owner's socket; if the owner ends in the meantime, its lock is taken and returned. */

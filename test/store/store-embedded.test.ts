@@ -10,7 +10,9 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statSync
+  statSync,
+  symlinkSync,
+  writeFileSync
 } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -141,7 +143,12 @@ if (process.geteuid?.() === 0)
     const files = () =>
       ['', ...readdirSync(dataDir, { recursive: true, encoding: 'utf8' })].map(name => join(dataDir, name))
     for (const file of files()) chownSync(file, 65_534, 65_534)
+    const elsewhere = makeFolder(t, 'elsewhere')
+    writeFileSync(join(elsewhere, 'of-root'), '')
+    symlinkSync(elsewhere, join(dataDir, 'link'))
     await (await openDatabase({ dataDir, log: quiet, role: 'command' })).close()
+    t.equal(statSync(join(elsewhere, 'of-root')).uid, 0, 'what a link leads to stays as it is')
+    rmSync(join(dataDir, 'link'))
     t.same(
       files().filter(file => statSync(file).uid === 0),
       []
