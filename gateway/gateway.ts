@@ -20,6 +20,7 @@ import { type Observation, startObservation } from './observe/observation.ts'
 import { createRefusalPage } from './pages/refusal-page.ts'
 import { createProcessState } from './process-state.ts'
 import { createLiveRoutes } from './route-files/live.ts'
+import type { RouteDefinitions } from './route-files/read.ts'
 import { ownRoutes } from './routes/own-routes.ts'
 import { groupSources, unassignedMayPass } from './settings/cloud.ts'
 import type { Settings } from './settings/settings.ts'
@@ -54,6 +55,8 @@ export interface SingleGateway extends Gateway {
   metrics(): Promise<unknown>
   /** How many connections of some client addresses are open here; see {@link SharedListener}. */
   connections(claims: unknown): number[]
+  /** The route definitions in use, for a process that replaces another. */
+  definitions(): RouteDefinitions
 }
 
 /** What processes that share a listener have in common. */
@@ -64,6 +67,8 @@ export interface SharedListener {
   readonly askConnections: NonNullable<QuotaOptions['ask']>
   /** Has all others read the route files. */
   reload(): Promise<unknown>
+  /** The route definitions that another has in use; undefined: none has. */
+  askDefinitions(): Promise<RouteDefinitions | undefined>
 }
 
 /** What no setting changes, but a program that embeds the gateway may. */
@@ -92,7 +97,8 @@ export const startGateway = async (
     publicUrlGiven: settings.publicUrlGiven,
     log,
     onReload: observation.onReload,
-    onChange: shared?.reload
+    onChange: shared?.reload,
+    inUseElsewhere: shared?.askDefinitions
   })
   const stores = await openStores(settings, log, routes.current, embedding.databaseDeadlines)
   const tokenParts = await startTokens(settings, stores, log)
@@ -163,6 +169,7 @@ export const startGateway = async (
     announceEnd: listener.announceEnd,
     metrics: observation.metrics,
     connections: quota.answer,
+    definitions: routes.definitions,
     async close() {
       await drain(settings, observation, listener, forwarding)
       // Whatever still waits for the database then fails at once.

@@ -4,8 +4,8 @@ import { coalesce } from '../values/coalesce.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import type { Log } from '../values/log.ts'
 import { type Complaint, RouteFileError } from './complaint.ts'
-import { type LoadedRoutes, type LoadOptions, loadDefinitions } from './load.ts'
-import { readRouteFiles } from './read.ts'
+import { type LoadOptions, loadDefinitions } from './load.ts'
+import { type RouteDefinitions, readRouteFiles } from './read.ts'
 import { readInBackground } from './reader.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
@@ -27,6 +27,8 @@ export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse'> {
   readonly onReload?: (ok: boolean) => void
   /** Called when the files have changed, while they are loaded here: has others load them too. */
   readonly onChange?: (() => Promise<unknown>) | undefined
+  /** What another process has in use; undefined: none has. Used if the files have mistakes at the start. */
+  readonly inUseElsewhere?: (() => Promise<RouteDefinitions | undefined>) | undefined
   readonly quietMs?: number
   readonly pollMs?: number
 }
@@ -38,7 +40,7 @@ export type LiveRoutes = Awaited<ReturnType<typeof createLiveRoutes>>
 
 /**
  * Loads the routes and keeps them current.
- * @throws {RouteFileError} if the first load fails, because there is no earlier table to keep
+ * @throws {RouteFileError} if the first load fails and no other process has a table in use
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions) => {
   const { folder, ownRoutes, log, onReload, quietMs = 2000, pollMs = 500 } = options
@@ -62,33 +64,16 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
       if (reads === MAX_READS || (await fingerprint(folder)) === before) return definitions
     }
   }
-  const load = async (upstreamsInUse: RouteTable['upstreams'] = new Map()) => {
+  const define = async (definitions: RouteDefinitions, upstreamsInUse: RouteTable['upstreams'] = new Map()) => {
+    const loaded = await loadDefinitions(definitions, ownRoutes, { ...options, upstreamsInUse })
+    return { ...loaded, definitions }
+  }
+  const load = async (upstreamsInUse?: RouteTable['upstreams']) => {
     const definitions = await readUnmixed()
     certificateFiles = definitions.certificateFiles
-    return loadDefinitions(definitions, ownRoutes, { ...options, upstreamsInUse })
+    return define(definitions, upstreamsInUse)
   }
-  const first = await load()
-  if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
-  let { table } = first
-  let loadedAt = new Date()
   let lastError: readonly Complaint[] | undefined
-  const followers: ((table: RouteTable) => void)[] = []
-
-  const accept = ({ table: next, warnings }: LoadedRoutes, isAsked: boolean): void => {
-    const wasBroken = lastError !== undefined
-    const { checksum } = next
-    lastError = undefined
-    if (checksum === table.checksum && haveSameUpstreams(next, table)) {
-      if (wasBroken) log.info({ checksum }, 'the route files on disk are the ones in use again')
-      else if (isAsked) log.info({ checksum }, 'route files unchanged; the route table stays in use')
-      return
-    }
-    table = next
-    loadedAt = new Date()
-    if (warnings.length > 0) log.warn({ checksum, warnings }, 'route files reloaded with warnings')
-    else log.info({ checksum, routes: next.routes.length }, 'route files reloaded')
-    for (const follower of followers) follower(next)
-  }
   const refuse = (error: unknown): undefined => {
     if (closed.aborted) return
     // The files have changed, but none could be opened.
@@ -102,6 +87,34 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
     const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
     lastError = complaints
     if (!isKnown) log.error({ complaints }, 'route files not reloaded; the previous table stays in use')
+  }
+  const first = await load().catch(async error => {
+    const elsewhere = error instanceof RouteFileError ? await options.inUseElsewhere?.() : undefined
+    if (elsewhere === undefined) throw error
+    refuse(error)
+    onReload?.(false)
+    return define(elsewhere)
+  })
+  if (first.warnings.length > 0) log.warn({ warnings: first.warnings }, 'route files loaded with warnings')
+  let { table, definitions } = first
+  let loadedAt = new Date()
+  const followers: ((table: RouteTable) => void)[] = []
+
+  const accept = ({ table: next, warnings, definitions: read }: typeof first, isAsked: boolean): void => {
+    const wasBroken = lastError !== undefined
+    const { checksum } = next
+    lastError = undefined
+    if (checksum === table.checksum && haveSameUpstreams(next, table)) {
+      if (wasBroken) log.info({ checksum }, 'the route files on disk are the ones in use again')
+      else if (isAsked) log.info({ checksum }, 'route files unchanged; the route table stays in use')
+      return
+    }
+    table = next
+    definitions = read
+    loadedAt = new Date()
+    if (warnings.length > 0) log.warn({ checksum, warnings }, 'route files reloaded with warnings')
+    else log.info({ checksum, routes: next.routes.length }, 'route files reloaded')
+    for (const follower of followers) follower(next)
   }
   const reload = coalesce(async (isAsked): Promise<boolean> => {
     if (closed.aborted) return false
@@ -123,6 +136,8 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
   return {
     /** The table in use. Requests keep the route they matched, so a swap never changes one midway. */
     current: (): RouteTable => table,
+    /** What the table in use was made of. */
+    definitions: (): RouteDefinitions => definitions,
     /** Passes a follower the current table, and each later one. */
     follow(follower: (table: RouteTable) => void) {
       follower(table)

@@ -19,7 +19,7 @@ import { runRouteTests } from './test-lines.ts'
 
 export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
 
-export interface LoadedRoutes {
+interface LoadedRoutes {
   readonly table: RouteTable
   readonly warnings: readonly Complaint[]
 }

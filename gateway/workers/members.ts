@@ -30,6 +30,7 @@ interface MembersParts {
 
 /** Less than the worker that asks waits. */
 const CONNECTIONS_MS = 500
+const DEFINITIONS_MS = 4000
 
 export const createMembers = (parts: MembersParts) => {
   const { settings, certificates } = parts
@@ -44,6 +45,7 @@ export const createMembers = (parts: MembersParts) => {
     serialization: 'advanced'
   })
   const members = new Map<number, Member>()
+  let isEnding = false
 
   const ready = () => [...members.values()].filter(({ port }) => port > 0)
 
@@ -55,6 +57,14 @@ export const createMembers = (parts: MembersParts) => {
     return counts.flatMap(count => (count.status === 'fulfilled' ? [count.value] : []))
   }
 
+  /** What the first to reply has in use; undefined: there is none. Files may have mistakes when a worker is replaced. */
+  const definitions = (): Promise<unknown> => {
+    const options = { timeoutMs: DEFINITIONS_MS }
+    return Promise.any(ready().map(({ calls }) => calls.call('definitions', undefined, options))).catch(() => undefined)
+  }
+
+  const announceEnd = ({ calls }: Member) => void calls.call('end.announce').catch(() => undefined)
+
   const fork = (isReplacement = false): Promise<number> =>
     new Promise((resolve, reject) => {
       const worker = cluster.fork(compiledCodeEnv())
@@ -65,6 +75,7 @@ export const createMembers = (parts: MembersParts) => {
         member.port = port
         // It may have changed since this worker requested it.
         if (certificates !== undefined) calls.call('certificate.changed', certificates.state()).catch(() => undefined)
+        if (isEnding) announceEnd(member)
         resolve(port)
       })
       calls.answer('failed', ({ text, status }: { text: string; status: number }) => {
@@ -72,6 +83,7 @@ export const createMembers = (parts: MembersParts) => {
       })
       calls.answer('settings', () => settings)
       calls.answer('certificate', () => certificates?.state())
+      calls.answer('definitions', definitions)
       calls.answer('reload', () => parts.reload(member))
       calls.answer('connections', claims => connections(claims, member))
       worker.on('message', message => calls.receive(message))
@@ -106,5 +118,16 @@ export const createMembers = (parts: MembersParts) => {
     }
   }
 
-  return { all: () => [...members.values()], ready, fork, killAll, allGone }
+  return {
+    all: () => [...members.values()],
+    ready,
+    fork,
+    /** Also those that are still starting, once they serve. */
+    announceEnd() {
+      isEnding = true
+      for (const member of ready()) announceEnd(member)
+    },
+    killAll,
+    allGone
+  }
 }

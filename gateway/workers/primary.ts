@@ -55,7 +55,9 @@ export const startWorkers = async (
 
   const replace = ({ worker, startedAt, port, failure }: Member, code: number, signal: string) => {
     const end = { wasReady: port > 0, livedMs: performance.now() - startedAt, othersReady: members.ready().length }
-    const delayMs = restarts.next(end)
+    // node:cluster closes a passed socket with the last worker that has it, and only another start is passed it again.
+    const isLost = settings.passedSockets > 0 && end.othersReady === 0
+    const delayMs = isLost ? undefined : restarts.next(end)
     log.error({ worker: worker.process.pid, code, signal, failure: failure?.message, delayMs }, 'a worker has ended')
     startAnother(delayMs)
   }
@@ -122,7 +124,7 @@ export const startWorkers = async (
       state = 'draining'
       for (const pause of pauses) clearTimeout(pause)
       if (settings.drainDelayMs > 0) {
-        for (const { calls } of members.ready()) calls.call('end.announce').catch(() => undefined)
+        members.announceEnd()
         await sleep(settings.drainDelayMs)
       }
       for (const { worker, calls, port } of members.all()) {

@@ -3,6 +3,7 @@ import { type SharedListener, startGateway } from '../gateway.ts'
 import { createCalls } from '../instances/calls.ts'
 import { type CertificateState, followCertificates } from '../listener/certificates.ts'
 import { createLog, createLogSink, lostLine, SHARED_PIPE_WRITE } from '../observe/logging.ts'
+import type { RouteDefinitions } from '../route-files/read.ts'
 import type { Settings } from '../settings/settings.ts'
 import { EXIT, exitStatusOf, failureText, isPlainFailure } from './start-failure.ts'
 import { drainAfterFault } from './unplaced-faults.ts'
@@ -31,13 +32,16 @@ const askConnections: SharedListener['askConnections'] = async claims => {
   return Array.isArray(counts) ? counts : []
 }
 
+const askDefinitions: SharedListener['askDefinitions'] = async () =>
+  (await primary.call('definitions')) as RouteDefinitions | undefined
+
 try {
   // The ops listener and the delay before the drain belong to the primary.
   const withoutOps = { ...settings, drainDelayMs: 0, ops: { ...settings.ops, port: undefined } }
   const certificate = (await primary.call('certificate')) as CertificateState | undefined
   const certificates =
     certificate && followCertificates(certificate, take => primary.answer('certificate.changed', take))
-  const gateway = await startGateway(withoutOps, log, {}, { certificates, askConnections, reload })
+  const gateway = await startGateway(withoutOps, log, {}, { certificates, askConnections, reload, askDefinitions })
   let closing: Promise<void> | undefined
   const close = () => {
     closing ??= gateway.close()
@@ -46,6 +50,7 @@ try {
   drainAfterFault(log, close, settings.drainTimeoutMs)
   primary.answer('metrics', gateway.metrics)
   primary.answer('connections', gateway.connections)
+  primary.answer('definitions', gateway.definitions)
   primary.answer('reload', gateway.reload)
   primary.answer('end.announce', gateway.announceEnd)
   primary.answer('close', () => {

@@ -7,6 +7,7 @@ import { baseEnv, routeFile } from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
+import { childrenOf } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')
@@ -62,16 +63,20 @@ for (const workers of ['1', '2'])
         printed += chunk
       })
       await until(() => printed.includes('"msg":"listening"') || gateway.exitCode !== null, 'the gateway listens')
-      return gateway
+      return { gateway, printed: () => printed }
     }
     const ask = async () =>
       (await fetch(`http://127.0.0.1:${port}/auth/login`, { headers: { connection: 'close' } })).status
 
     const first = await start()
     t.equal(await ask(), 200)
-    t.equal(await stop(first), 0)
+    t.equal(await stop(first.gateway), 0)
     const waiting = ask()
     const second = await start()
     t.equal(await waiting, 200)
-    t.equal(await stop(second), 0)
+    if (workers === '1') return t.equal(await stop(second.gateway), 0)
+    const exit = once(second.gateway, 'exit')
+    for (const pid of childrenOf(second.gateway.pid ?? Number.NaN)) process.kill(pid, 'SIGKILL')
+    t.equal((await exit)[0], 75, 'without workers it has lost the socket')
+    t.notMatch(second.printed(), /"failure":/, 'no replacement was tried in vain')
   })

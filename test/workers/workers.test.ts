@@ -142,47 +142,53 @@ t.test('the connections of a client address are counted over all workers', async
   await until(async () => (await connect()) !== undefined)
 })
 
-t.test('a reload reaches all workers, a broken file none; then DRAIN_DELAY is waited for', async t => {
-  const { files, backend, port, start, get, ops } = await startWorld(t, {
-    DRAIN_DELAY: '3s',
-    // The longest, to which more is added.
-    DRAIN_TIMEOUT: '2147483s'
-  })
-  const gateway = await start()
-  t.not((await rawExchange(port, KEPT_ALIVE)).headers.connection, 'close')
-  const statuses = async (path: string) =>
-    new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
-  t.same(await statuses('/new/x'), new Set([401]))
-  gateway.signal('SIGHUP')
-  await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length === 2)
+t.test(
+  'a reload reaches all workers, a broken file none, not even a replacement; then DRAIN_DELAY is waited for',
+  async t => {
+    const { files, backend, port, start, get, ops } = await startWorld(t, {
+      DRAIN_DELAY: '3s',
+      // The longest, to which more is added.
+      DRAIN_TIMEOUT: '2147483s'
+    })
+    const gateway = await start()
+    t.not((await rawExchange(port, KEPT_ALIVE)).headers.connection, 'close')
+    const statuses = async (path: string) =>
+      new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
+    t.same(await statuses('/new/x'), new Set([401]))
+    gateway.signal('SIGHUP')
+    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length === 2)
 
-  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
-  gateway.signal('SIGHUP')
-  await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length === 2)
-  t.same(await statuses('/new/x'), new Set([200]))
+    files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+    gateway.signal('SIGHUP')
+    await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length === 2)
+    t.same(await statuses('/new/x'), new Set([200]))
 
-  files.write('routes: [')
-  await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files not reloaded')).length === 2)
-  t.same(await statuses('/new/x'), new Set([200]))
-  // No signal: the watchers see it.
-  files.write(config(backend.url))
-  await until(async () => [...(await statuses('/new/x'))].join() === '401')
+    files.write('routes: [')
+    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files not reloaded')).length === 2)
+    t.same(await statuses('/new/x'), new Set([200]))
+    process.kill(gateway.workers()[0] ?? Number.NaN, 'SIGKILL')
+    await gateway.logged('a worker has been replaced')
+    await eachAlone(gateway, async () => t.equal((await get('/new/x')).status, 200, 'a replacement has that table too'))
+    // No signal: the watchers see it.
+    files.write(config(backend.url))
+    await until(async () => [...(await statuses('/new/x'))].join() === '401')
 
-  // DF-15. As a service manager does it: to all processes.
-  const workers = gateway.workers()
-  const from = performance.now()
-  for (const pid of workers) process.kill(pid, 'SIGTERM')
-  gateway.signal('SIGTERM')
-  await until(async () => (await ops('/ready')) === 'draining\n')
-  t.match(await ops('/metrics'), /^portaria_ready 0$/m)
-  t.same(await statuses('/open/x'), new Set([200]), 'new connections are served while balancers notice')
-  // Each worker hears of the end: whichever takes a connection says so in its answer.
-  const kept = await Promise.all(Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE)))
-  t.ok(kept.every(({ headers }) => headers.connection === 'close'))
-  t.equal(await gateway.ended, 0)
-  t.ok(performance.now() - from >= 2990, 'the listener stays as long as it was told to')
-  t.notOk(workers.some(isAlive), 'no worker is left')
-})
+    // DF-15. As a service manager does it: to all processes.
+    const workers = gateway.workers()
+    const from = performance.now()
+    for (const pid of workers) process.kill(pid, 'SIGTERM')
+    gateway.signal('SIGTERM')
+    await until(async () => (await ops('/ready')) === 'draining\n')
+    t.match(await ops('/metrics'), /^portaria_ready 0$/m)
+    t.same(await statuses('/open/x'), new Set([200]), 'new connections are served while balancers notice')
+    // Each worker hears of the end: whichever takes a connection says so in its answer.
+    const kept = await Promise.all(Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE)))
+    t.ok(kept.every(({ headers }) => headers.connection === 'close'))
+    t.equal(await gateway.ended, 0)
+    t.ok(performance.now() - from >= 2990, 'the listener stays as long as it was told to')
+    t.notOk(workers.some(isAlive), 'no worker is left')
+  }
+)
 
 t.test('a worker that ends is replaced, with what it was given at the start', async t => {
   const { env, get, metric, ops } = await startWorld(t)
@@ -386,9 +392,9 @@ t.test('SIGTERM between the first worker and the others lets the requests of the
 })
 
 t.test(
-  'a worker that ends between the first start and the others is replaced until its replacement serves',
+  'a worker that ends between the first start and the others is replaced; one that starts as DRAIN_DELAY runs says so',
   async t => {
-    const { env, get, ops } = await startWorld(t)
+    const { env, port, get, ops } = await startWorld(t, { DRAIN_DELAY: '60s' })
     const gateway = spawnGateway(t, env)
     const { workers } = gateway
     await until(() => workers().length === 2)
@@ -404,6 +410,21 @@ t.test(
     await gateway.logged('listening')
     t.equal((await get('/open/x')).status, 200)
     t.match(await ops('/metrics'), /^portaria_workers 2$/m)
+
+    const before = workers()
+    process.kill(second, 'SIGKILL')
+    const last = () => workers().find(pid => !before.includes(pid))
+    await until(() => last() !== undefined)
+    const late = last() ?? Number.NaN
+    process.kill(late, 'SIGSTOP')
+    gateway.signal('SIGTERM')
+    await until(async () => (await ops('/ready')) === 'draining\n')
+    process.kill(late, 'SIGCONT')
+    await until(async () => /^portaria_workers 2$/m.test(await ops('/metrics')), 'it serves before DRAIN_DELAY is over')
+    await eachAlone(gateway, async () => {
+      const { headers } = await rawExchange(port, KEPT_ALIVE)
+      t.equal(headers.connection, 'close', 'its responses too say that they are the last')
+    })
   }
 )
 
