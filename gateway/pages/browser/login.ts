@@ -61,7 +61,9 @@ const App = (): VNode => {
     const take = (found: Doors | Notice) => {
       const isAway = 'key' in found
       setAway(isAway ? found : undefined)
-      if (!isAway) setDoors(found)
+      if (!isAway) return setDoors(found)
+      // What was said before for the same reason is over with it.
+      setNotice(now => (now?.key === found.key ? undefined : now))
     }
     return askWhileVisible(findDoors, take, FIRST_LOOK_MS, LAST_LOOK_MS)
   }, [isOut, doors])
