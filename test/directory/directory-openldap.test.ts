@@ -81,7 +81,7 @@ t.test('exactly one entry must match, and it must be the one that was bound', as
 
 t.test('without a search base the login alone is the person', async t => {
   const unsearched = createDirectory(ldap.settings({ searchBase: undefined }))
-  const person = { subject: 'maria', name: '', email: '', username: 'maria', issuer: 'ldap' }
+  const person = { subject: 'maria', name: '', email: '', username: 'maria', issuer: 'ldap', guard: 'maria' }
   t.same(await unsearched.authenticate('Maria', ldap.password), person)
 })
 
