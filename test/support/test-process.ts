@@ -17,7 +17,7 @@ export interface FileResult {
  * Each file loads a thousand modules. Asking the file system for each of them whether it is a link takes a fifth of that,
  * and npm installs none. An embedded database lives for seconds: optimizing its WebAssembly takes longer than it saves.
  */
-const FLAGS = ['--preserve-symlinks', '--liftoff-only']
+const FLAGS = ['--preserve-symlinks', '--liftoff-only', '--import', import.meta.resolve('./untracked-promises.ts')]
 
 /** Time for tap to print which handles are open before the process is killed. */
 const DIAGNOSIS_MS = 2000
