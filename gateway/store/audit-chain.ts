@@ -73,25 +73,31 @@ const HEAD = `
 
 const GENESIS_HASH = '0'.repeat(64)
 
-/** A key of the audit log, and where it took over: every entry after this number is linked with it. */
-export interface AuditKey {
+/** Where a key took over: every entry after this number is linked with it. */
+export interface KeyStart {
+  readonly from: number
+  readonly hash: string
+  /** Where the log began then. */
+  readonly archived: number
+  readonly archivedHash: string
+}
+
+/** A key of the audit log. */
+export interface AuditKey extends KeyStart {
   readonly id: string
   readonly secret: Buffer
   /** Names and addresses are hashed under a key of their own. */
   readonly digestSecret: Buffer
-  readonly from: number
-  readonly hash: string
 }
 
 /** The keys that this process can open, in the order in which they took over. */
 export type AuditKeys = readonly AuditKey[]
 
-export const auditKey = (id: string, secret: Buffer, from: number, hash: string): AuditKey => ({
+export const auditKey = (id: string, secret: Buffer, start: KeyStart): AuditKey => ({
+  ...start,
   id,
   secret,
-  digestSecret: Buffer.from(hkdfSync('sha256', secret, '', 'portaria audit digests', 32)),
-  from,
-  hash
+  digestSecret: Buffer.from(hkdfSync('sha256', secret, '', 'portaria audit digests', 32))
 })
 
 const hmac = (secret: Buffer, text: string): string => createHmac('sha256', secret).update(text).digest('hex')
@@ -124,12 +130,16 @@ export const linkHash = (previousHash: string, content: string, key?: AuditKey):
 export const archivedMac = (key: AuditKey, number: number, hash: string): string =>
   macOf(key, `archived ${number} ${hash}`)
 
-/** Whether the entries that are left begin where the log begins, or where an archive of ours ends. */
+/**
+ * Whether the entries that are left begin where the log begins, or where an archive of ours ends. The key of that archive may be
+ * lost: then the one that took over vouches for it.
+ */
 export const isBeginning = (
   { archived, archivedHash, archivedKey, archivedMac: mac }: AuditHead,
   keys: AuditKeys
 ): boolean => {
   if (archived === 0) return archivedHash === GENESIS_HASH
+  if (keys.some(key => key.archived === archived && key.archivedHash === archivedHash)) return true
   const key = keys.find(({ id }) => id === archivedKey)
   return key !== undefined && archivedMac(key, archived, archivedHash) === mac
 }

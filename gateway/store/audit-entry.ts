@@ -11,6 +11,7 @@ import {
   type AuditKeys,
   auditKey,
   contentHash,
+  type KeyStart,
   linkHash,
   readAuditHead
 } from './audit-chain.ts'
@@ -101,13 +102,13 @@ export const sealedAuditKey = (key: AuditKey, secrets: readonly SealingSecret[],
 
 const purpose = (id: string) => `audit ${id}`
 
-const textOf = ({ secret, from, hash }: AuditKey): string =>
-  JSON.stringify({ secret: secret.toString('base64url'), from, hash })
+const textOf = ({ secret, from, hash, archived, archivedHash }: AuditKey): string =>
+  JSON.stringify({ secret: secret.toString('base64url'), from, hash, archived, archivedHash })
 
 /** The text is authentic: it was encrypted by us. */
 const parse = (id: string, text: string): AuditKey => {
-  const { secret, from, hash } = JSON.parse(text) as { secret: string; from: number; hash: string }
-  return auditKey(id, Buffer.from(secret, 'base64url'), from, hash)
+  const { secret, ...start } = JSON.parse(text) as { secret: string } & KeyStart
+  return auditKey(id, Buffer.from(secret, 'base64url'), start)
 }
 
 /** From here on entries are linked with this key: the head stays as it is until the transaction ends. */
@@ -117,7 +118,8 @@ const create = async (
   records: boolean
 ): Promise<AuditKey> => {
   const head = await readAuditHead(manager, true)
-  const key = auditKey(randomBytes(9).toString('base64url'), randomBytes(32), head.entries, head.lastHash)
+  const { entries: from, lastHash: hash, archived, archivedHash } = head
+  const key = auditKey(randomBytes(9).toString('base64url'), randomBytes(32), { from, hash, archived, archivedHash })
   await store(manager, key, secrets)
   const details = { entries: key.from, hash: key.hash }
   if (records) await insert(manager, linked([contentOf({ actor: ACTOR, action: 'audit.key', details })], key, head))

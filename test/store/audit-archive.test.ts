@@ -190,6 +190,28 @@ t.test('entries whose key is lost leave with the others, and are counted in the 
   t.match(await audit.verify(), { ok: true, archived: 11 })
 })
 
+t.test(
+  'a log of which entries were archived is whole, and archived further, when all secrets are replaced at once',
+  async t => {
+    const { url, out, archive } = await startOld(t, 10)
+    t.equal((await archive('2024-01-05')).code, 0)
+    const database = await openBare(t, url, { deadlines: PATIENT })
+    const secrets = [sealingSecret('a new secret')]
+    await keyAuditLog(database, { secrets, creates: true })
+    const audit = createAuditLog(database)
+    t.same(await audit.verify(), { ok: true, entries: 11, archived: 4, uncheckable: 7 })
+    t.match(await audit.check(100), { isDone: true, checkpoint: { firstBroken: null } })
+    const next = `${out}.next`
+    await archiveAudit(database, { actor, secrets, before: new Date('2024-01-07'), fileOf: () => next })
+    t.match(await verifyArchive(next, secrets), { ok: true, first: 5, last: 6 })
+    t.match(await audit.verify(), { ok: true, archived: 6 })
+    const forged =
+      "UPDATE audit_head SET archived = 8, archived_hash = (SELECT hash FROM audit_events WHERE id = 8), archived_key = 'lost'"
+    await postgres.query(forged, [], url)
+    t.match(await audit.verify(), { ok: false, firstBroken: 8 }, 'nobody else can begin it later')
+  }
+)
+
 // RV-74
 t.test('a gateway with AUDIT_RETENTION archives what is older, and the chain goes on', async t => {
   const { url, audit } = await startOld(t, 60)
