@@ -25,7 +25,7 @@ export const createTokenState = (database: Database) => ({
       if (kept !== undefined) await appendAudit(manager, kept)
     }),
   /** Writes back what a fail-over has lost; several instances may do so at once. */
-  restore: (lost: Lost): Promise<void> => database.write(manager => restore(manager, lost)),
+  restore: (lost: Lost): Promise<void> => database.write(manager => restore(manager, lost), RESTORE_MS),
   /** Removes what has expired: revocations, used OAuth states, login addresses unused for 180 days. */
   purgeExpired: (): Promise<void> => purgeExpired(database)
 })
@@ -125,17 +125,20 @@ export const revokeTokens = async (manager: EntityManager, tokens: readonly Revo
 }
 
 const RESTORER = { id: null, username: 'gateway' }
+/** For all that has ended since a backup that was restored: until it is written back, no change is read. */
+const RESTORE_MS = 60_000
 
 const restore = async (manager: EntityManager, { tokens, people }: Lost): Promise<void> => {
   const ids = people.map(({ userId }) => userId)
   const values = [ids, people.map(({ lowestAccepted }) => lowestAccepted), people.map(({ receivedAt }) => receivedAt)]
-  const restored = await query(manager, RESTORE_PEOPLE, values)
+  const restoredPeople = await query(manager, RESTORE_PEOPLE, values)
   await query(manager, END_SESSIONS, values)
   const personal = await query<RevokedToken>(manager, END_PERSONAL, values)
-  for (const { jti, expiresAt } of [...tokens, ...personal])
-    restored.push(...(await query(manager, RESTORE, [jti, expiresAt])))
+  const ended = [...tokens, ...personal]
+  const columns = [ended.map(({ jti }) => jti), ended.map(({ expiresAt }) => expiresAt)]
+  const restoredTokens = await query(manager, RESTORE, columns)
   for (const statement of END_BROUGHT_BACK) await query(manager, statement, [tokens.map(({ jti }) => jti)])
-  if (restored.length === 0) return
+  if (restoredPeople.length + restoredTokens.length === 0) return
   await announce(manager, [{ kind: 'many' }])
   const details = { tokens: tokens.length, people: people.length }
   await appendAudit(manager, { actor: RESTORER, action: 'revocations.restored', details })
@@ -158,7 +161,9 @@ const END_PERSONAL = `
   DELETE FROM personal_tokens t USING ${ENDED} WHERE t.user_id = lost.user_id AND t.${WAS_ENDED} AND t.version < lost.lowest
   RETURNING 'pt_' || t.id AS jti, extract(epoch FROM t.expires_at)::float8 AS "expiresAt"`
 const RESTORE = `
-  INSERT INTO revocations (jti, expires_at) VALUES ($1, to_timestamp($2::float8)) ON CONFLICT (jti) DO NOTHING RETURNING jti`
+  INSERT INTO revocations (jti, expires_at)
+  SELECT jti, to_timestamp(at) FROM unnest($1::text[], $2::float8[]) AS ended (jti, at) ORDER BY jti
+  ON CONFLICT (jti) DO NOTHING RETURNING jti`
 
 /** What had ended with these tokens is there again. */
 const END_BROUGHT_BACK = [

@@ -396,6 +396,16 @@ t.test('logins and access tokens that a fail-over brought back are unlisted once
   t.match(await personalTokens.list({}, user.id), { total: 1, items: [{ name: 'live' }] })
 })
 
+t.test('thousands of revocations that a restored backup lacks are written back at once', async t => {
+  const { tokenState, url } = await openStore(t, postgres)
+  const tokens = Array.from({ length: 5000 }, (_, n) => ({ jti: `jti-${n}`, expiresAt: soon() }))
+  const statements = t.capture(pg.Client.prototype, 'query', pg.Client.prototype.query)
+  await tokenState.restore({ tokens, people: [] })
+  const { length } = statements()
+  t.ok(length < 30, `${length} statements`)
+  t.same(await postgres.query('SELECT count(*)::int AS n FROM revocations', [], url), [{ n: 5000 }])
+})
+
 // RW-63
 t.test('a connection open for weeks asks whether it lives, and keeps nothing of what it has asked', async t => {
   const { database, url } = await openStore(t, postgres)
