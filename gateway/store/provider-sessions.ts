@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm'
 import { raiseVersions } from './access-changes.ts'
 import { appendAudit, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { query, sha256, storableKey } from './query.ts'
+import { lockAccess, query, sha256, storableKey } from './query.ts'
 import { revokeTokens } from './token-state.ts'
 
 /** What the provider knows a login by. */
@@ -77,10 +77,14 @@ interface Login {
   expires_s: number
 }
 
-// A session that has ended never comes back; its subject may log in anew, with a later ID token.
+/** Everyone in a tenant gets another access version: some tenths of a millisecond each. */
+const TENANT_MS = 120_000
+
 /** Ends what people of tenants hold that are not admitted any more; returns their number. @param admitted in lower case */
 export const endOtherTenants = (database: Database, admitted: readonly string[]): Promise<number> =>
   database.write(async manager => {
+    // Of several processes that start together, one ends them.
+    await lockAccess(manager)
     const people = await query<{ id: number; tenant: string }>(manager, OF_OTHER_TENANTS, [admitted])
     const ids = people.map(({ id }) => id)
     await raiseVersions(manager, ids, true)
@@ -93,7 +97,7 @@ export const endOtherTenants = (database: Database, admitted: readonly string[])
       }))
     )
     return people.length
-  })
+  }, TENANT_MS)
 
 const OF_OTHER_TENANTS = `
   SELECT u.id, g.tenant FROM person_groups g JOIN users u ON u.id = g.user_id
@@ -105,6 +109,7 @@ const OF_OTHER_TENANTS = `
     ))
   ORDER BY u.id`
 
+// A session that has ended never comes back; its subject may log in anew, with a later ID token.
 const BEGIN = `
   INSERT INTO provider_sessions (jti, user_id, issuer, subject, sid, expires_at)
   SELECT $1, id, $3, $4, $5, to_timestamp($7::float8) FROM users WHERE id = $2 AND NOT EXISTS (

@@ -28,6 +28,10 @@ const store = await openStore(t, postgres)
 const { database, users, audit } = store
 const nowS = () => Math.floor(Date.now() / 1000)
 const newPerson = async (subject: string) => (await users.syncPerson(person(subject))).user
+/** Takes the place of tens of thousands of people. */
+const TAKE_LONG = `
+  CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$;
+  CREATE TRIGGER take_long AFTER UPDATE ON users FOR EACH STATEMENT EXECUTE FUNCTION take_long()`
 
 t.test('a key that is set aside, and one that is made, are on record', async t => {
   const key = { kid: 'kid-1', publicJwk: {}, sealed: {}, signsFrom: nowS() }
@@ -76,6 +80,19 @@ t.test('what people of a tenant hold that is not admitted any more ends, once', 
   t.same(left, [1, 0, 1])
   t.equal(await endOtherTenants(database, ['t-1']), 0)
   t.match((await audit.list({ action: 'person.ended-by-tenant' })).items, [{ target: `user:${ids[1]}` }])
+})
+
+t.test('tens of thousands of people of a tenant are ended too, once by all processes that start together', async t => {
+  const { url, database, users, audit } = await openStore(t, postgres, undefined, false)
+  const cloud = { provider: 'cloudidp' as const, issuer: 'https://idp.example', tenant: 'T-2', groups: [] }
+  const { user } = await users.syncPerson(person('many', cloud))
+  const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
+  await createLiveLogins(database).begin(begunLogin({ tokenId: 'jti-many', userId: user.id, version: 0, ...times }))
+  await postgres.query(TAKE_LONG, undefined, url)
+  const hurried = await openBare(t, url, { deadlines: { ...PATIENT, statementMs: 300 } })
+  const ended = await Promise.all([1, 2].map(() => endOtherTenants(hurried, ['t-1'])))
+  t.same(ended.sort(), [0, 1])
+  t.match(await audit.list({ action: 'person.ended-by-tenant' }), { total: 1 })
 })
 
 t.test('keys that change wait for no login, nor logins for them', async t => {
@@ -222,11 +239,7 @@ t.test('an area is renamed and removed however long its people take', async t =>
   const north = await users.createArea(actor, 'Norte')
   const { id } = (await users.syncPerson(person('northern'))).user
   await users.setAccess(actor, id, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
-  // Takes the place of tens of thousands of people.
-  const slow = `
-    CREATE FUNCTION take_long() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$;
-    CREATE TRIGGER take_long AFTER UPDATE ON users FOR EACH STATEMENT EXECUTE FUNCTION take_long()`
-  await postgres.query(slow, undefined, url)
+  await postgres.query(TAKE_LONG, undefined, url)
   const deadlines = { ...PATIENT, statementMs: 300 }
   const hurried = createUsers(await openBare(t, url, { deadlines }))
   await t.rejects(hurried.disablePerson(actor, id), { code: 'GW_UNAVAILABLE' })
