@@ -281,7 +281,7 @@ const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, work: Poo
     end(tooLate())
   }, timeoutMs)
   try {
-    connection = pool.connectionOf(await runner.connect())
+    connection = pool.connectionOf(await runner.connect().catch(unavailable))
     if (isLate) throw tooLate()
     return await work(runner.manager, connection?.isPooled === true)
   } catch (error) {
@@ -292,6 +292,11 @@ const use = async <T>({ dataSource, pool }: Opened, timeoutMs: number, work: Poo
     clearTimeout(timer)
     await runner.release()
   }
+}
+
+/** Whatever keeps a connection from being opened, such as an expired certificate: no statement is at fault. */
+const unavailable = (error: unknown): never => {
+  throw new DatabaseUnavailable(error)
 }
 
 type Operation = (database: Database, ...rest: never[]) => unknown

@@ -122,6 +122,19 @@ t.test('while Postgres is down everything is refused as unavailable, and works a
   t.match(await own.query('SELECT count(*)::int AS n FROM users'), [{ n: 1 }])
 })
 
+t.test('a Postgres that refuses new connections is unavailable, whatever reason it gives', async t => {
+  const url = await postgres.newDatabase()
+  const database = await open(t, url)
+  const name = new URL(url).pathname.slice(1)
+  const admit = (admits: boolean) => postgres.query(`ALTER DATABASE "${name}" ALLOW_CONNECTIONS ${admits}`)
+  await admit(false)
+  await postgres.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [name])
+  await until(async () => !(await database.ping()))
+  await t.rejects(database.clock(), { code: 'GW_UNAVAILABLE', cause: { code: '55000' } })
+  await admit(true)
+  t.ok(await database.clock())
+})
+
 // DF-03
 t.test('a frozen Postgres holds no one for long, and its broken connections are not used again', async t => {
   const own = await startOwnPostgres(t)
