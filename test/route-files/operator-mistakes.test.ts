@@ -90,6 +90,7 @@ check('a path', path => `${UPSTREAMS}routes:\n  - { upstream: orders, path: '${p
   '/api/(a|b)': 'looks like a regular expression',
   '/api/**': 'write /*',
   '/api/*/items': 'write :name for one segment',
+  '/api/*/': 'only alone, after the last /',
   '/api/{id}': 'write :id',
   '/api/:id.json': 'write :id instead of ":id.json"',
   '/api?x=1': 'a query is not matched',

@@ -28,7 +28,9 @@ export const definePath = (written: string, say: Complain, warn: Complain): stri
     return written
   }
   const segments = shapeOf(path)
-  for (const [index, segment] of segments.entries()) checkSegment(segment, index === segments.length - 1, say)
+  // With a slash after it, a * would stand for itself.
+  const last = path.endsWith('/') ? undefined : segments.length - 1
+  for (const [index, segment] of segments.entries()) checkSegment(segment, index === last, say)
   if (new Set(params(segments)).size < params(segments).length) say('"path" uses a parameter name twice', 'path')
   const first = foldLetters(decode(segments[0] ?? '') ?? '')
   const owned = RESERVED.find(({ segment, extent }) => segment === first && (extent === 'subtree' || isWhole(segments)))
