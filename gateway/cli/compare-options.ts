@@ -41,6 +41,9 @@ const added: IsLooser = (was, now) => {
 
 const dropped: IsLooser = (was, now) => added(now, was)
 
+/** What is written under a name in place of what the client sent; without it, the client's own passes. */
+const rewritten: IsLooser = (was, now) => added(was, now) || dropped(was, now)
+
 /** A limit is higher than before, or gone. */
 const raised: IsLooser = (was, now) => was !== undefined && (now === undefined || Number(now) > Number(was))
 
@@ -66,8 +69,8 @@ const LOOSER: Readonly<Record<string, IsLooser>> = {
   sharedCache: turnedOn,
   assertion: turnedOn,
   preserveHost: turnedOn,
-  identityHeaders: added,
-  'requestHeaders.set': added,
+  identityHeaders: rewritten,
+  'requestHeaders.set': rewritten,
   'requestHeaders.remove': dropped,
   'responseHeaders.remove': dropped,
   maxConnections: raised

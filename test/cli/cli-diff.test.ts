@@ -106,7 +106,7 @@ const UPSTREAM_NOTES: readonly Noted[] = [
   [
     'url: http://h, requestHeaders: { set: { x-a: b } }, responseHeaders: { set: { x-a: b }, remove: [x-c] }',
     'url: http://h',
-    'CHANGED requestHeaders.set x-a (HASH) → none',
+    'LOOSER requestHeaders.set x-a (HASH) → none',
     'CHANGED responseHeaders.set x-a (HASH) → none',
     'LOOSER responseHeaders.remove x-c → none'
   ],
@@ -115,6 +115,12 @@ const UPSTREAM_NOTES: readonly Noted[] = [
     'url: http://h, requestHeaders: { set: { x-a: b } }, responseHeaders: { set: { x-a: b } }',
     'LOOSER requestHeaders.set none → x-a (HASH)',
     'CHANGED responseHeaders.set none → x-a (HASH)'
+  ],
+  [
+    'url: http://h, identityHeaders: { X-Who: login }',
+    'url: http://h, assertion: true',
+    'LOOSER assertion false → true',
+    'LOOSER identityHeaders X-Who: login → none'
   ],
   [
     'url: https://h',
