@@ -53,6 +53,8 @@ const withClient = (cli: Cli, name: string, work: (clients: Clients, item: Clien
 
 const create = (cli: Cli, name: string, { profile, area, expires, address }: CreateOptions): Promise<Report> =>
   withClients(cli, async (clients, database) => {
+    // An unset variable of a script must not make an account that never expires.
+    if (expires === '') throw new CannotRun('--expires is empty: leave it out for an account that does not expire')
     const { createUsers } = await import('../store/users.ts')
     const profiles = profile.map(profileName)
     await refuseUnknownProfiles(createUsers(database), profiles)

@@ -46,6 +46,7 @@ t.test('what cannot be done is said', async t => {
       /Unknown profile "Nobody": must be one of Admin, Supervisor, Agente/
     ],
     [[...create, '--expires', 'soon'], /expiresAt must be a time in the future/],
+    [[...create, '--expires', ''], /--expires is empty: leave it out for an account that does not expire/],
     [[...create, '--address', 'here'], /addresses\/0 must be an IP address/],
     [['client', 'rotate', 'nobody'], /There is no service account "nobody"/],
     [['token', '--client-id', 'x', '--username', 'maria'], /not with a person's name/]
