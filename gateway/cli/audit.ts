@@ -93,8 +93,8 @@ type Verdict = Awaited<ReturnType<AuditLog['verify']>>
 const wordsOf =
   ({ ok, entries, firstBroken, archived, unkeyed, uncheckable }: Verdict): Report['text'] =>
   ({ green, red, yellow }) => {
-    if (entries === 0) return yellow('The audit log is empty. Is this the right database?')
     if (!ok) return red(`The audit log was changed: entry ${firstBroken} of ${entries} is missing or has been altered.`)
+    if (entries === 0) return yellow('The audit log is empty. Is this the right database?')
     const first = archived === undefined ? '' : ` The first ${archived} of them have been archived.`
     return [
       green(`The audit log is whole: ${entries} entries, and each matches the hash chain.${first}`),

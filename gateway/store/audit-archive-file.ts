@@ -103,6 +103,8 @@ const headerOf = (value: unknown): ArchiveHeader | undefined =>
 
 /** Whatever else is wrong with a row, its hash does not fit. */
 const rowOf = (value: unknown): AuditRow | undefined => {
-  const at = new Date(isRecord(value) && typeof value.at === 'string' ? value.at : '')
-  return isRecord(value) && !Number.isNaN(at.getTime()) ? ({ ...value, at } as unknown as AuditRow) : undefined
+  if (!isRecord(value) || ![value.at, value.actorUsername, value.ip].every(text => typeof text === 'string'))
+    return undefined
+  const at = new Date(String(value.at))
+  return Number.isNaN(at.getTime()) ? undefined : ({ ...value, at } as unknown as AuditRow)
 }

@@ -155,6 +155,10 @@ t.test('on Postgres', async t => {
     const { code, stdout } = await portariaHere(['audit', 'verify'], { env })
     t.equal(code, 1)
     t.match(stdout, /was changed: entry 2 of/)
+    const forget = "UPDATE audit_head SET entries = 0, last_hash = repeat('0', 64)"
+    await postgres.query(`SET session_replication_role = replica; ${forget}`, [], DATABASE_URL)
+    const emptied = await portariaHere(['audit', 'verify'], { env })
+    t.match(emptied, { code: 1, stdout: /was changed: entry 1 of 0/ }, 'not merely empty')
   })
 
   await t.test('a database that cannot be reached is reported without its password', async t => {

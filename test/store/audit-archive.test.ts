@@ -82,6 +82,7 @@ t.test('a changed, shortened, extended or foreign archive is found', async t => 
   const other = { ...JSON.parse(header), last: 59, lastHash: JSON.parse(entries[58] ?? '').hash }
   const forgeries: [string, readonly string[], number][] = [
     ['changed', lines.map((line, n) => (n === 7 ? line.replace('192.0.2.7', '192.0.2.8') : line)), 7],
+    ['a name that is no text', lines.map((line, n) => (n === 7 ? line.replace('"maria"', '5') : line)), 7],
     ['changed, with a key that is not known', lines.map((line, n) => (n === 7 ? disowned : line)), 7],
     ['without the number of such entries', [JSON.stringify(earlier), ...entries], 1],
     ['shortened', lines.slice(0, -1), 60],
