@@ -15,7 +15,16 @@ type OptionValue = string | undefined
 type IsLooser = (was: OptionValue, now: OptionValue) => boolean
 
 /** Notes on requests that matched one route and now match another (or the same one, written differently). */
-export const compareOptions = (was: Route, now: Route): Note[] => compareEach(now.id, was, now)
+export const compareOptions = (was: Route, now: Route): Note[] => [
+  ...compareEach(now.id, was, now),
+  ...compareOtherUpstream(was, now)
+]
+
+/** Of another upstream, whatever is not looser is its own affair. */
+const compareOtherUpstream = ({ upstream: was }: Route, { id, upstream: now }: Route): Note[] =>
+  was === undefined || now === undefined || was.name === now.name
+    ? []
+    : compareEach(`${id}: upstream ${now.name}`, was, now).filter(({ looser }) => looser)
 
 /** Every option is compared; what is looser about it, if anything, is in {@link LOOSER}. */
 const compareEach = <T extends Route | Upstream>(subject: string, before: T, after: T): Note[] => {

@@ -6,7 +6,12 @@ import { portariaHere as portaria } from '../support/cli-here.ts'
 import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
 
-const HEAD = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n  other: { url: http://127.0.0.1:4002 }\nroutes:\n'
+const HEAD = `upstreams:
+  up: { url: http://127.0.0.1:4001 }
+  other: { url: http://127.0.0.1:4002 }
+  told: { url: http://h, sharedCache: true }
+routes:
+`
 const SOUND = [
   '{ path: /assets/*, upstream: up, public: true }',
   '{ path: /api/*, upstream: up, roles: [Agente, Supervisor, Admin] }',
@@ -32,6 +37,8 @@ type Noted = readonly [was: string, now: string, ...lines: string[]]
 
 const ROUTE_NOTES: readonly Noted[] = [
   ['upstream: up, maxBody: 1KB', 'upstream: other', 'CHANGED upstream up → other', 'LOOSER maxBody 1024 → none'],
+  ['', 'upstream: told', 'CHANGED upstream up → told', 'LOOSER upstream told: sharedCache false → true'],
+  ['upstream: told', '', 'CHANGED upstream told → up'],
   ['', 'maxBody: 1KB, stripPrefix: /pay', 'CHANGED stripPrefix none → /pay', 'CHANGED maxBody none → 1024'],
   ['', 'streaming: true', 'LOOSER streaming false → true'],
   ['streaming: true', '', 'CHANGED streaming true → false'],
