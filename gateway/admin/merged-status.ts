@@ -88,6 +88,7 @@ export const mergeStatus = (own: OwnStatus, replies: readonly InstanceStatus[], 
       stalenessMs: Math.max(...all.map(({ revocations }) => revocations.stalenessMs))
     },
     streams: addCounts(all.map(({ streams }) => streams)),
+    insecure: [...new Set(all.flatMap(({ insecure }) => insecure))].sort(),
     instances: replies.map(({ name: instance, body: { status, checks, startedAt, limiter, reload, streams } }) => ({
       instance,
       status,

@@ -188,7 +188,8 @@ t.test('the state of several instances is the sum of what is counted and the wor
     ...worst,
     checks: { database: 'degraded', directory: 'ok', audit: 'broken' },
     upstreams: [{ name: 'up', targets: [down] }],
-    revocations: { known: 3, stalenessMs: 5 }
+    revocations: { known: 3, stalenessMs: 5 },
+    insecure: ['CLOUDIDP_INSECURE', 'LDAP_INSECURE']
   }
   const [one, two] = [
     { name: 'a:1', body: well },
@@ -200,7 +201,8 @@ t.test('the state of several instances is the sum of what is counted and the wor
     upstreams: [{ targets: [{ ...down, busy: 2, connections: 4, faults: { reset: 2 }, instances: only('b:2') }] }],
     limiter: { ...worst.limiter, commands: 6, entries: 8, forgotten: 2, leases: 10 },
     revocations: { known: 3, stalenessMs: 10 },
-    streams: { websocket: 2, sse: 4 }
+    streams: { websocket: 2, sse: 4 },
+    insecure: ['CLOUDIDP_INSECURE', 'LDAP_INSECURE']
   }
   t.match(mergeStatus(well, [one, two], []), merged)
   t.match(mergeStatus(unwell, [two, one], []), merged)
