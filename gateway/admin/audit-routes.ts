@@ -51,11 +51,14 @@ export const auditEndpoints = ({ audit }: AdminParts): Endpoints => ({
 
 const COLUMNS = 'at,actorId,actor,action,target,targetName,before,after,ip,requestId,hash'
 
-/** Spreadsheets evaluate cells that begin like this, and the names in refused logins are chosen by strangers. */
-const FORMULA = /^[=+\-@\t\r]/
+/** Spreadsheets evaluate cells that begin like this, and some names are chosen by strangers. */
+const FORMULA = /^[\s"]*[=+\-@\t\r]/
+
+const disarmed = (text: string): string => (FORMULA.test(text) ? `'${text}` : text)
 
 const cell = (text: string): string => {
-  const safe = FORMULA.test(text) ? `'${text}` : text
+  // Where numbers have a decimal comma, a cell begins after each semicolon, also within quotes.
+  const safe = text.includes(';') ? text.split(';').map(disarmed).join(';') : disarmed(text)
   return /[",\r\n]/.test(safe) || safe !== text ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
