@@ -1,10 +1,11 @@
 // Connects all processes of the installation, workers and instances alike: each can call the others by name over Redis.
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { RedisStore } from '../redis/redis.ts'
 import { within } from '../redis/redis-failure.ts'
 import { boundedMap } from '../values/bounded-map.ts'
-import { every } from '../values/contain.ts'
+import { everyInTurn } from '../values/contain.ts'
 import { readRecord } from '../values/records.ts'
 import { CallFailure, type CallMessage, type Calls, createCalls, gone } from './calls.ts'
 
@@ -129,13 +130,12 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   /** So that a reply that may take long is not awaited from a process that has ended. */
   const watch = async () => {
     const awaited = isSubscribed ? awaitedOthers() : []
-    if (awaited.length === 0) return
-    const ids = await listening()
+    const ids = awaited.length === 0 ? [] : await listening()
     const absent = awaited.filter(id => !ids.includes(id))
     for (const id of absent) if (missed.has(id)) calls.fail(noListener(), id)
     missed = new Set(absent)
   }
-  const stop = every(WATCH_MS, () => watch().catch(() => undefined))
+  const stop = everyInTurn(WATCH_MS, () => watch().catch(() => undefined))
 
   return {
     /** Until this process has subscribed, the others cannot ask it for the sessions that it begins. */
@@ -151,10 +151,14 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       const text = JSON.stringify({ ...message, from: own.id, sender: own.name })
       // In a Cluster, the first count is that of one node.
       const isLost = async () => (await redis.publish(CHANNEL + to, text)) === 0 && !(await listening()).includes(to)
-      const lost = await isLost().catch(error => {
+      try {
+        if (!(await isLost())) return
+        await delay(WATCH_MS)
+        if (!(await isLost())) return
+      } catch (error) {
         throw away(redis.failure(error).reason)
-      })
-      if (lost) throw noListener()
+      }
+      throw noListener()
     },
     /** The ids of the others; those last found if Redis is away. */
     others: (timeoutMs: number) =>

@@ -106,6 +106,39 @@ t.test('one that ends is gone at once, also for those that already wait, whether
   t.equal(await reasonOf(three.ask(one.id, 'name')), 'gone', 'it asks nobody any more')
 })
 
+t.test('a process that subscribes anew is not taken for gone by those that ask it meanwhile', async t => {
+  const { url, command } = await startRedis(t)
+  const subscribers = async () =>
+    [...(await command('CLIENT', 'LIST', 'TYPE', 'pubsub')).matchAll(/^id=(\d+)/gm)].map(([, id = '']) => id)
+  const { setTimeout: once, setInterval: often } = globalThis
+  // What watches those that wait has its own test.
+  const watch = t.intercept(globalThis, 'setInterval', {
+    value: (act: () => void, ms: number) => often(ms === 200 ? () => undefined : act, ms)
+  })
+  const store = await openStore(t, url)
+  let published = 0
+  const isBack = Promise.withResolvers<void>()
+  const publish = async (...message: Parameters<typeof store.publish>) => {
+    if (++published > 1) {
+      isBack.resolve()
+      await until(async () => (await store.channels('instance:')).includes(two.id))
+    }
+    return store.publish(...message)
+  }
+  const one = await startInstances({ ...store, publish }, 'a:1')
+  t.teardown(() => one.close())
+  watch.restore()
+  const before = await subscribers()
+  const two = await open(t, url, 'b:1')
+  t.intercept(globalThis, 'setTimeout', {
+    value: (act: () => void, ms = 0, ...more: []) =>
+      once(ms < 10 ? () => void isBack.promise.then(act) : act, ms, ...more)
+  })
+  for (const id of await subscribers()) if (!before.includes(id)) await command('CLIENT', 'KILL', 'ID', id)
+  await until(async () => !(await store.channels('instance:')).includes(two.id), 'it has lost its connection')
+  t.equal(await reasonOf(one.ask(two.id, 'name', undefined, 60_000)), 'none')
+})
+
 t.test('a process that does not reply is missing after a second, and the others are not held up longer', async t => {
   const { url } = await startRedis(t)
   const [one, two] = [await open(t, url, 'a:1'), await open(t, url, 'b:1')]
