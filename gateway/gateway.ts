@@ -175,7 +175,8 @@ export const startGateway = async (
       // Whatever still waits for the database then fails at once.
       const lastWrites = setTimeout(() => void stores.database.close(), LAST_WRITES_MS)
       const audit = { close: loginAudit.flush }
-      for (const part of [upstreams, routes, own, tokenParts, state, audit]) await part.close()
+      // First what is not known elsewhere; and again for a login that ended meanwhile.
+      for (const part of [upstreams, own, audit, routes, tokenParts, state, audit]) await part.close()
       // They may be waiting for a service that does not respond.
       for (const part of [cloud, directory]) await part.close()
       for (const part of [stores, observation]) await part.close()

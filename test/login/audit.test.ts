@@ -7,6 +7,7 @@ import { postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
+import { openClient } from '../support/store.ts'
 
 const ldap = await startOpenLdap(t)
 
@@ -80,6 +81,24 @@ t.test('under a flood of refusals every success is on record, and the refusals a
   t.equal(counted, 400)
   const sums = refusals.map(({ details }) => (details as { seconds?: number }).seconds).filter(s => s !== undefined)
   t.ok(sums.length > 0 && sums.every(seconds => seconds >= 1 && seconds <= 60), `${sums} s`)
+})
+
+t.test('refusals that are summed up are on record at a stop, also if sessions cannot be written in time', async t => {
+  const { postgres, world, login } = await startWorld(t)
+  const answer = await postLogin(world, 'maria', { password: SAMPLE_PASSWORD })
+  const { token } = (await answer.json()) as { token: string }
+  t.equal((await world.fetch('/auth/me', { token })).status, 200)
+  await Promise.all(Array.from({ length: 70 }, (_, n) => login(`ninguem${n}`, 'x', `203.0.113.${n}`)))
+  // As while a database that is upgraded changes this table.
+  const holder = await openClient(t, postgres.url)
+  await holder.query('BEGIN; LOCK TABLE sessions')
+  await world.gateway.close()
+  await holder.query('COMMIT')
+  const refusals = await postgres.query("SELECT details FROM audit_events WHERE action = 'login.failed'")
+  t.equal(
+    refusals.reduce((sum, { details }) => sum + ((details as { count?: number }).count ?? 1), 0),
+    70
+  )
 })
 
 t.test('with directory login off an anonymous POST leaves no row', async t => {
