@@ -3,7 +3,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm'
 
 const WRITTEN = "name || ' ' || username || ' ' || email"
 
-// Latin letters that NFD does not decompose, then the marks that it separates; as in gateway/store/folded-text.ts.
+// Latin letters that NFD does not decompose, then the marks that it separates; as in gateway/store/people.ts.
 const FROM = 'øØłŁđĐı\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0326\u0327\u0328\u0331'
 const TO = 'oOlLdDi'
 

@@ -156,11 +156,11 @@ const textOf = (answer: Answer, { who, isForEverybody }: Surroundings, terminal:
   const isAllowed = decision.decision === 'allow'
   const said = isAllowed ? green('allow') : red(`${decision.decision} ${decision.code}`)
   const lines = [
-    `${bold(plain(title))}${readAs === undefined ? '' : dim(` read as ${readAs}`)} as ${who.asker.name}`,
+    `${bold(plain(title))}${readAs === undefined ? '' : dim(plain(` read as ${readAs}`))} as ${plain(who.asker.name)}`,
     `${said} ${dim(`(${decision.reason})`)}`,
-    words,
+    plain(words),
     ...(forwarded === undefined ? [] : [plain(`Forwarded to ${upstream} as ${forwarded}`)]),
-    ...(who.note === undefined ? [] : [dim(who.note)])
+    ...(who.note === undefined ? [] : [dim(plain(who.note))])
   ]
   const rows = candidates.map(({ route, chosen, why }) => [
     { text: chosen ? '→' : '', paint: green },

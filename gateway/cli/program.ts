@@ -82,7 +82,6 @@ export const runProgram = async (cli: Cli, args: readonly string[]): Promise<voi
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     // Requested help is a success; help that is printed because no command was given is not.
-    const isFine = error.exitCode === 0 && error.code !== 'commander.help'
-    cli.setExitCode(isFine ? 0 : 2)
+    cli.setExitCode(error.exitCode === 0 ? 0 : 2)
   }
 }

@@ -41,6 +41,7 @@ t.test('help says what there is, and every command has examples', async t => {
     t.match(stdout, /Examples:\n {2}portaria /, words.join(' '))
     if (!['start', 'demo', 'completion'].includes(words[0] ?? '')) t.match(stdout, /--json/, words.join(' '))
   }
+  for (const words of [['help'], ['client', 'help'], ['help', 'client']]) t.equal((await portaria(words)).code, 0)
   const commands = namesIn(help.stdout)
   t.ok(commands.length > 15)
   for (const name of commands) await check(name)
@@ -187,6 +188,10 @@ t.test('explain takes a token: verified where the secret is known, else at its w
   t.match(await ask(forged, secret), { decision: 401, code: 'GW_UNAUTHENTICATED', reason: 'bad-signature' })
   t.match(await ask(forged, { ...secret, JWT_PREVIOUS_SECRETS: OTHER }), { decision: 'allow' })
   t.match(await ask(forged, secret, '/open/x'), { decision: 'allow', reason: 'public' })
+  // What an unverified token says cannot command the terminal.
+  const commanding = await signToken(OTHER, { username: '\u001b[2J' })
+  const { stdout } = await portaria(['explain', 'GET', '/api/x', '--token', commanding, '--config', folder])
+  t.match(stdout, /as \\u\{1b\}\[2J \(Agente\)/)
 })
 
 t.test('explain takes a token with its kind, and with where it may be used', async t => {
