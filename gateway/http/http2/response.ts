@@ -94,13 +94,18 @@ export class Http2Response extends HttpResponse {
     this.status = status
     if (options.waitForTrailers === true)
       this.#stream.on('wantTrailers', () => contain(this.#owner, () => this.#sendTrailers()))
+    else if (this.#stream.writableFinished) this.#noteSentSoon()
     else this.#stream.on('finish', () => contain(this.#owner, owner => owner.onSent()))
+  }
+
+  /** What is sent last is written when this returns, and a reset would overtake it. Of a HEAD, node:http2 has ended its side before. */
+  #noteSentSoon() {
+    setImmediate(() => contain(this.#owner, owner => owner.onSent()))
   }
 
   #sendTrailers() {
     this.#stream.sendTrailers(headersOf(parseFieldLines(this.#trailers)))
-    // They are written when this returns; a reset would overtake them.
-    setImmediate(() => contain(this.#owner, owner => owner.onSent()))
+    this.#noteSentSoon()
   }
 
   get #isOver(): boolean {

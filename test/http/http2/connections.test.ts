@@ -147,6 +147,31 @@ for (const trailers of ['', 'x-sum: 1\r\n'])
     }
   )
 
+for (const isLate of [false, true])
+  t.test(
+    `the body of a HEAD is not wanted after its response, which comes ${isLate ? 'later' : 'at once'}`,
+    async t => {
+      const { place } = await startServer(t, ({ response }) => {
+        const answer = () => response.whole({ status: 401, headers: ['content-length', '2'] }, 'no')
+        if (isLate) setImmediate(answer)
+        else answer()
+      })
+      const { socket, frames } = await connectFrames(t, place)
+      const head = Buffer.concat([literal(':method', 'HEAD'), ...REST])
+      socket.write(
+        Buffer.concat([frame(FRAMES.headers, END_HEADERS, 1, head), frame(FRAMES.data, 0, 1, Buffer.alloc(9))])
+      )
+      await until(() => frames.some(({ type }) => type === FRAMES.resetStream), 'the stream is released', 10_000)
+      const onStream = frames.filter(({ stream }) => stream === 1)
+      t.same(
+        onStream.map(({ type }) => type),
+        [FRAMES.headers, FRAMES.resetStream],
+        'the response is complete before its stream is released'
+      )
+      t.equal(onStream[1]?.payload.readUInt32BE(0), 0)
+    }
+  )
+
 for (const length of [10, -1])
   t.test(
     `a response that breaks off is reset and never ended, ${length < 0 ? 'in pieces' : 'with a length'}`,
