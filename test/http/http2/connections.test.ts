@@ -252,6 +252,38 @@ t.test('of bodies that nobody takes, a connection can make the gateway hold abou
   t.match(await askHttp2(await connectHttp2(t, place), { ':path': '/health' }), { status: 200 })
 })
 
+t.test(
+  'of bodies in tiny pieces that nobody takes, a connection makes the gateway hold no more, and all arrive',
+  async t => {
+    const requests: HttpRequest[] = []
+    const { place } = await startServer(t, request => void requests.push(request))
+    const { socket } = await connectFrames(t, place)
+    collectGarbage()
+    const before = process.memoryUsage().heapUsed
+    for (let stream = 1; stream <= 33; stream += 2) {
+      socket.write(frame(FRAMES.headers, END_HEADERS, stream, POST))
+      const byte = frame(FRAMES.data, 0, stream, Buffer.from('x'))
+      for (let n = 0; n < 60; n++) socket.write(Buffer.alloc(1000 * byte.length, byte))
+    }
+    let [left, unchanged] = [0, 0]
+    await until(() => {
+      unchanged = socket.writableLength === left ? unchanged + 1 : 0
+      left = socket.writableLength
+      return unchanged > 20
+    })
+    collectGarbage()
+    t.ok(process.memoryUsage().heapUsed - before < 30_000_000)
+    let taken = 0
+    const onUpload = (chunk: Buffer) => {
+      taken += chunk.length
+    }
+    await until(() => {
+      for (const request of requests.splice(0)) request.read({ onUpload, onUploadEnd: () => undefined })
+      return taken === 17 * 60_000
+    })
+  }
+)
+
 t.test('bodies that arrive byte by byte hold as much memory as any others of their size', async t => {
   const { place } = await startHttp2World(t)
   const { socket, frames } = await connectFrames(t, place)
