@@ -153,6 +153,8 @@ export class Http2Connection implements ServedConnection {
   }
 
   destroy(): void {
+    // To its streams, node:http2 ends it with NO_ERROR.
+    for (const stream of this.#streams) stream.noteCut()
     this.#session.destroy()
     this.#socket.destroy()
   }

@@ -30,7 +30,7 @@ export class Stream implements ClientConnection, Contained {
   #hasBody = false
   /** Bytes of the body that are still to come, by Content-Length; NaN: it has none. */
   #left = Number.NaN
-  /** The client has reset it before everything was written. */
+  /** It ended before everything was written. */
   #isCut = false
   /** Bytes that the client had taken when that was looked at last. */
   #lastTaken: number | undefined
@@ -137,8 +137,13 @@ export class Stream implements ClientConnection, Contained {
 
   /** The client resets it. With NO_ERROR, node:http2 would wait until what has arrived is read, and for its last write. */
   onReset(): void {
-    this.#isCut ||= !this.#stream.writableFinished
+    this.noteCut()
     setImmediate(() => this.#stream.destroy())
+  }
+
+  /** What has not been written so far does not arrive. */
+  noteCut(): void {
+    this.#isCut ||= !this.#stream.writableFinished
   }
 
   onThrown(error: unknown): void {

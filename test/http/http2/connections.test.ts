@@ -459,6 +459,25 @@ t.test('a response that its client resets with NO_ERROR is released, and counts 
   )
 })
 
+t.test('a response whose client leaves before it has taken all of it counts as cut', async t => {
+  const responses: HttpRequest['response'][] = []
+  let closed = 0
+  const onRequest = (request: HttpRequest) => {
+    request.owner = { onClosed: () => void closed++, onBodyFault: () => undefined, onThrown: () => undefined }
+    responses.push(request.response)
+    request.response.whole({ status: 200, headers: ['content-length', '300000'] }, 'x'.repeat(300_000))
+  }
+  const { place } = await startServer(t, onRequest)
+  const { socket, frames } = await connectFrames(t, place)
+  socket.write(frame(FRAMES.headers, END_STREAM | END_HEADERS, 1, HEAD))
+  await until(
+    () => frames.reduce((sum, { type, payload }) => sum + (type === FRAMES.data ? payload.length : 0), 0) > 60_000
+  )
+  socket.end()
+  await until(() => closed === 1)
+  t.equal(responses[0]?.isDelivered, false)
+})
+
 t.test(
   'a request that its client resets with NO_ERROR in the same moment is released and logged, as no fault',
   async t => {
