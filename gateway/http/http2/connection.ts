@@ -55,8 +55,8 @@ export class Http2Connection implements ServedConnection {
       },
       onReset: code => {
         if (code === NGHTTP2_ENHANCE_YOUR_CALM) setImmediate(() => contain(this, one => one.#onHeadReset()))
-        // With NO_ERROR, the response is complete.
-        return code !== NGHTTP2_NO_ERROR
+        // With NO_ERROR, the response is complete; with INTERNAL_ERROR, it is broken off here, mostly because its backend did.
+        return code !== NGHTTP2_NO_ERROR && code !== NGHTTP2_INTERNAL_ERROR
       }
     })
     this.#session = performServerHandshake(this.#socket, {

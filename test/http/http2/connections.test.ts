@@ -358,6 +358,21 @@ t.test('a flood ends its own connection, which is told so', async t => {
   await Promise.all(Object.entries(FLOODS).map(send))
 })
 
+t.test('hundreds of responses that their backend breaks off in a second are no flood of their client', async t => {
+  const { place } = await startServer(t, ({ target, response }) => {
+    if (target === '/whole') return response.whole({ status: 200, headers: ['content-length', '2'] }, 'ok')
+    response.begin({ status: 200 }, -1)
+    response.write(Buffer.from('early'))
+    setImmediate(() => response.abort())
+  })
+  const session = await connectHttp2(t, place)
+  for (let n = 0; n < 4; n++) {
+    const broken = await Promise.all(Array.from({ length: 60 }, () => askHttp2(session, { ':path': '/broken' })))
+    t.ok(broken.every(({ status, code }) => status === 200 && code !== 0))
+  }
+  t.match(await askHttp2(session, { ':path': '/whole' }), { status: 200, body: 'ok', code: 0 })
+})
+
 t.test('a browser that changes the priorities of a hundred streams a few times is no flood', async t => {
   const payloads = [
     [FRAMES.priority, Buffer.alloc(5)],
