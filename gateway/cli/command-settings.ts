@@ -5,7 +5,7 @@ import { unassignedMayPass } from '../settings/cloud.ts'
 import { readLockout } from '../settings/directory.ts'
 import { readAllowedHosts, readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
-import { createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
+import { baseUrl, createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
 import { EXEMPT } from '../settings/surroundings.ts'
 import { VARIABLES, type VariableName } from '../settings/table.ts'
 import { CannotRun } from './command.ts'
@@ -97,7 +97,8 @@ export const requiredSecrets = async (environment: Environment, because: string)
 export const publicUrl = (environment: Environment): string =>
   readSome(environment, ['PUBLIC_URL', 'PORT', 'TLS_CERT_FILE'], reader => {
     const scheme = reader.given('TLS_CERT_FILE') ? 'https' : 'http'
-    return reader.text('PUBLIC_URL') ?? `${scheme}://localhost:${reader.text('PORT')}`
+    const own = `${scheme}://localhost:${reader.text('PORT')}`
+    return baseUrl(reader, 'PUBLIC_URL', reader.text('PUBLIC_URL') ?? own, false)
   })
 
 /** Which host decides about requests for another one, as far as this environment says. */

@@ -70,6 +70,9 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
   t.match(await portaria([]), { code: 2, stdout: '', stderr: /Usage: portaria/ })
   const json = await portaria(['check', '/nowhere', '--json'])
   t.match([json.code, json.json()], [2, { error: /^The folder \/nowhere cannot be read/ }])
+  const env = { PUBLIC_URL: 'foo' }
+  const explained = await portaria(['explain', 'GET', '/api/x', '--config', folder], { env })
+  t.match(explained, { code: 2, stderr: /PUBLIC_URL must be/ })
 })
 
 t.test('check validates routes, their tests, and the settings where there are any', async t => {
