@@ -104,7 +104,7 @@ t.test('an instance goes on looking people up when the one that did so is gone',
 })
 
 t.test('a directory that is away, or whose base is missing, ends nothing', async t => {
-  const { world, start, tokens } = await startWorld(t, { LDAP_TIMEOUT_MS: '500' })
+  const { world, start, tokens } = await startWorld(t)
   await ldap.stop()
   t.ok(await staysFor(world, tokens[0]))
   await world.logged(({ reason }) => reason === 'look-up-failed')
