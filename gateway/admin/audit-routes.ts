@@ -1,6 +1,7 @@
 // Lists audit entries for Admins, newest first, and exports them as CSV.
 import { BadRequest } from '../errors.ts'
 import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
+import { inParts, inTurns, type Parts } from '../routes/in-parts.ts'
 import type { AuditFilter, AuditItem } from '../store/audit-list.ts'
 import { optional } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
@@ -44,7 +45,7 @@ export const auditEndpoints = ({ audit }: AdminParts): Endpoints => ({
         'content-type': 'text/csv; charset=utf-8; header=present',
         'content-disposition': 'attachment; filename="portaria-audit.csv"'
       })
-      return auditCsv(items)
+      return inTurns(auditCsv(items))
     }
   }
 })
@@ -82,4 +83,8 @@ const row = ({ at, actor, action, target, targetName, before, after, ip, request
     .join(',')
 
 /** Starts with a byte order mark; without it, Excel reads UTF-8 as Windows-1252. */
-const auditCsv = (items: readonly AuditItem[]): string => `\ufeff${[COLUMNS, ...items.map(row)].join('\r\n')}\r\n`
+function* auditCsv(items: readonly AuditItem[]): Parts<string> {
+  const lines = [`\ufeff${COLUMNS}`]
+  yield* inParts(items, item => lines.push(row(item)))
+  return `${lines.join('\r\n')}\r\n`
+}

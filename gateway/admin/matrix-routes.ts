@@ -7,7 +7,7 @@ import { type Endpoints, pageFrom } from '../http/own-requests.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
-import { inParts, inTurns, type Parts } from '../routes/in-parts.ts'
+import { inTurns, type Parts } from '../routes/in-parts.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import { oncePer } from '../values/bounded-map.ts'
@@ -61,7 +61,10 @@ const itemOf = ({ id, route, roles, allowed }: MatrixRow) => ({
 function* itemsOf({ routes, profiles }: RouteTable, options: DecideOptions): Parts<RouteItem[]> {
   const askers = yield* distinguishedBy(routes.filter(isOfFiles), options, profiles)
   const items: RouteItem[] = []
-  yield* inParts(routes, route => items.push(...accessMatrix([route], options, askers).map(itemOf)))
+  for (const route of routes) {
+    items.push(...accessMatrix([route], options, askers).map(itemOf))
+    yield
+  }
   return items
 }
 

@@ -1,6 +1,6 @@
 // Lists who may pass each route, who may connect to each Socket.IO namespace, and who may send which event there.
 import { type DecideOptions, decide } from '../routes/decide.ts'
-import { inParts, type Parts } from '../routes/in-parts.ts'
+import type { Parts } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import { passesRules } from '../routes/socketio-rules.ts'
 import { formatAddress } from '../values/addresses.ts'
@@ -34,11 +34,13 @@ export function* distinguishedBy(
   // In the same order of profiles.
   for (const special of [halfAssignedWith(profiles), clientsWith(profiles)]) {
     let areToldApart = false
-    yield* inParts(routes, route => {
+    for (const route of routes) {
       areToldApart ||= rowsOf(route, options, [...assigned, ...special]).some(({ allowed }) =>
         assigned.some(({ name }, i) => allowed[name] !== allowed[special[i]?.name ?? ''])
       )
-    })
+      // With a thousand profiles, one route takes a millisecond.
+      yield
+    }
     if (areToldApart) shown.push(...special)
   }
   return shown

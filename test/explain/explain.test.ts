@@ -8,6 +8,7 @@ import { explain } from '../../gateway/explain/explain.ts'
 import { PROFILES } from '../../gateway/identity.ts'
 import { atOnce } from '../../gateway/routes/in-parts.ts'
 import { startGateway } from '../support/gateway.ts'
+import { longestTurnMs } from '../support/own-time.ts'
 import { tableOf } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
 
@@ -155,3 +156,14 @@ t.test(
     t.ok((await took([2, 3, 4, 5])) < first)
   }
 )
+
+t.test('the matrix of thousands of profiles delays no request', async t => {
+  const one = await tableOf(t, '/api/* {roles: [Agente]}')
+  const routes = Array.from({ length: 64 }, () => one.routes.at(-1))
+  const profiles = [...PROFILES, ...Array.from({ length: 3000 }, (_, i) => `p${i}`)]
+  const table = { ...one, routes, profiles }
+  const parts = { routes: () => table, cloudUnassignedMayPass: false } as Partial<AdminParts> as AdminParts
+  const list = matrixEndpoints(parts)['GET /auth/admin/routes']
+  const longestMs = await longestTurnMs(async () => list?.run({ paging: { page: 1, pageSize: 1 } } as never))
+  t.ok(longestMs < 50, `the longest turn took ${longestMs} ms`)
+})

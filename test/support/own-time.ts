@@ -1,5 +1,5 @@
 // Measures time and work of this process alone: what else the machine does does not count.
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { until } from './until.ts'
 
 const TICK_MS = 10
@@ -11,6 +11,23 @@ export const measureWork = (): (() => number) => {
     const { user, system } = process.cpuUsage(before)
     return Math.round((user + system) / 1000)
   }
+}
+
+/** Milliseconds of CPU of this thread in the longest turn of the event loop until the work is done. */
+export const longestTurnMs = async (work: () => Promise<unknown>): Promise<number> => {
+  const threadMs = () => process.threadCpuUsage().user / 1000
+  let [longestMs, lastMs, isDone] = [0, threadMs(), false]
+  const working = work().finally(() => {
+    isDone = true
+  })
+  while (!isDone) {
+    await turn()
+    const nowMs = threadMs()
+    longestMs = Math.max(longestMs, nowMs - lastMs)
+    lastMs = nowMs
+  }
+  await working
+  return longestMs
 }
 
 let ticks = 0
