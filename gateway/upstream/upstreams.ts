@@ -97,9 +97,10 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
         members.set(keyOf(upstream, { ...target, address: to }), member)
       }
   }
-  const addresses = createAddresses(lookup, (...change) => {
-    moveOnlyAddress(...change)
-    for (const pool of current.values()) pool.assemble()
+  const addresses = createAddresses(lookup, (name, ...change) => {
+    moveOnlyAddress(name, ...change)
+    for (const [{ targets }, pool] of current)
+      if (targets.some(target => hasName(target) && target.host === name)) pool.assemble()
     drainUnused()
   })
   const all = () => new Set([...members.values(), ...leaving, ...[...waiting].flatMap(pool => pool.members())])

@@ -219,6 +219,32 @@ t.test('each address of a name is a target, and the name is followed', async t =
   t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`], 'a resolver that is away changes nothing')
 })
 
+t.test('of thousands of upstreams, an answer for one name looks at the targets of that name alone', async t => {
+  let [looked, asked] = [0, 0]
+  const many = Array.from({ length: 100 }, (_, i) => {
+    const host = `app${i}.example`
+    return {
+      ...upstreamAt(),
+      targets: [{ ...targetAt(9), url: `http://${host}:9`, host }],
+      get name() {
+        looked += 1
+        return host
+      }
+    }
+  })
+  const upstreams = createUpstreams({
+    lookup: (_name, _options, done) => {
+      asked += 1
+      done(null, [{ address: `127.0.0.${asked}`, family: 4 }])
+    }
+  })
+  t.teardown(upstreams.close)
+  upstreams.retain(inUse(...many))
+  await until(() => asked === many.length)
+  await turn()
+  t.ok(looked < 1000, `${looked} looks`)
+})
+
 t.test('a name that goes from one address to several, and back, keeps what is at that address', async t => {
   const { found, upstreams, upstream, target, pool, urls } = named(t, 9, ['127.0.0.1'])
   const { url } = target
