@@ -4,7 +4,7 @@ import type { Provider } from '../identity.ts'
 import { type Grant, groupKey } from '../routes/grants.ts'
 import type { Database } from './database.ts'
 import { MATCHING_GRANTS } from './grants-in-force.ts'
-import { query } from './query.ts'
+import { type Bounds, query, readPage } from './query.ts'
 
 /** What one grant gives. */
 interface GrantedPart {
@@ -37,20 +37,28 @@ interface GrantItem extends GrantedPart {
 }
 
 /** The grants in force, in the order of the files; and the number of people whose list of groups was truncated. */
-export const listGrants = (database: Database) =>
+export const listGrants = (database: Database, bounds: Bounds) =>
   database.read(async manager => {
-    const items = await query<GrantItem>(manager, IN_FORCE)
+    const page = await readPage<GrantItem>(manager, bounds, 'FROM grant_rules', inForce)
     const [cutOff] = await query<{ people: number }>(manager, CUT_OFF)
-    return { items, peopleCutOff: cutOff?.people ?? 0 }
+    return { ...page, peopleCutOff: cutOff?.people ?? 0 }
   })
 
+/** Groups that are counted by one statement: each may have thousands of people. */
+const PORTION = 50
+
 /** The number of people in the group of each of these grants, as last seen. */
-export const countPeople = (database: Database, list: readonly Grant[]): Promise<number[]> =>
-  database.read(async manager => {
-    const keys = list.map(({ provider, group }) => groupKey(provider, group) ?? '')
-    const columns = [list.map(({ provider }) => provider), keys, list.map(({ tenant = '' }) => tenant)]
-    return (await query<{ people: number }>(manager, COUNTS, columns)).map(({ people }) => people)
-  })
+export const countPeople = async (database: Database, list: readonly Grant[]): Promise<number[]> => {
+  const counts: number[] = []
+  for (let at = 0; at < list.length; at += PORTION) {
+    const some = list.slice(at, at + PORTION)
+    const keys = some.map(({ provider, group }) => groupKey(provider, group) ?? '')
+    const columns = [some.map(({ provider }) => provider), keys, some.map(({ tenant = '' }) => tenant)]
+    const rows = await database.read(manager => query<{ people: number }>(manager, COUNTS, columns))
+    counts.push(...rows.map(({ people }) => people))
+  }
+  return counts
+}
 
 const GRANTED = `
   WITH ${MATCHING_GRANTS}
@@ -65,9 +73,10 @@ const peopleIn = (rule: string) => `
   (SELECT count(*)::int FROM person_groups s WHERE s.provider = ${rule}.provider
     AND s.groups @> ARRAY[${rule}.group_key] AND ${rule}.tenant IN ('', s.tenant)) AS people`
 
-const IN_FORCE = `
+// The people of the page alone are counted.
+const inForce = (window: string) => `
   SELECT r.group_name AS "group", r.provider, r.tenant, r.profiles, r.areas, r.place, ${peopleIn('r')}
-  FROM grant_rules r ORDER BY r.position`
+  FROM (SELECT * FROM grant_rules ORDER BY position ${window}) AS r ORDER BY r.position`
 
 const COUNTS = `
   SELECT ${peopleIn('g')}

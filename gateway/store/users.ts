@@ -9,7 +9,7 @@ import { applyGroupsOf } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
 import { relinkPerson } from './links.ts'
 import { type AccessNames, findByUsername, findPeople, findPerson, listPeople, loadItem } from './people.ts'
-import { lockAccess } from './query.ts'
+import { type Bounds, lockAccess } from './query.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
 export type { Actor } from './audit-entry.ts'
@@ -63,9 +63,9 @@ export const createUsers = (database: Database, files?: FromRouteFiles, lists = 
     setAccess(database, actor, id, access, files?.profiles(), isCurrent),
   setAccessOfMany: (actor: Actor, change: BulkChange) => changeAccessOfMany(database, actor, change, files?.profiles()),
   /** What groups are granted by the grants in force, in the order of the files. */
-  async listGrants() {
+  async listGrants(bounds: Bounds) {
     await files?.grantsLoaded()
-    return listGrants(lists)
+    return listGrants(lists, bounds)
   },
   disablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, true),
   enablePerson: (actor: Actor, id: number) => setDisabled(database, actor, id, false),

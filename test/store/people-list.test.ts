@@ -69,6 +69,26 @@ t.test('page after page, everyone is listed once, in order', async t => {
   t.equal((await users.listPeople({ search: 'user', page: 60, pageSize: 200 })).total, 12_001, 'but leads on')
 })
 
+const GROUPS = `
+  INSERT INTO users (username, provider) SELECT 'user' || n, 'ldap' FROM generate_series(1, 500) n;
+  INSERT INTO grant_rules (position, provider, group_key, tenant, group_name, profiles, areas, place)
+    SELECT n, 'ldap', 'g' || n, '', 'G' || n, '{Agente}', '{}', '' FROM generate_series(0, 99) n;
+  INSERT INTO person_groups (user_id, provider, tenant, groups, cut_off)
+    SELECT id, 'ldap', '', ARRAY(SELECT 'g' || n FROM generate_series(0, 99) n), false FROM users;
+  ANALYZE`
+
+t.test('of the groups that grants name, those on the page alone are counted', async t => {
+  const { url, database } = await openStore(t, postgres)
+  await database.close()
+  await postgres.query(GROUPS, [], url)
+  const read = `SELECT seq_tup_read + idx_tup_fetch AS people FROM pg_stat_user_tables WHERE relname = 'person_groups'`
+  const { result, grown } = await grownBy(postgres, url, read, ({ users }) =>
+    users.listGrants({ page: 3, pageSize: 2 })
+  )
+  t.match(result, { items: [{ group: 'G4', people: 500 }, { group: 'G5' }], page: 3, pageSize: 2, total: 100 })
+  t.ok((grown.people ?? 0) < 5_000, `${grown.people} people were looked at`)
+})
+
 type Step = readonly ['assign' | 'strip' | 'group' | 'ungroup' | 'removeArea', number]
 
 t.test('whatever gives or takes access, what is stored says who has it', async t => {
