@@ -1,5 +1,5 @@
 // Decides whether a request that has waited may go on: its access may have ended since it was allowed.
-import { type GatewayError, Unavailable } from '../errors.ts'
+import { type GatewayError, TokenExpired, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { User } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
@@ -20,6 +20,7 @@ export const createCheckAgain =
   (exchange: Exchange): GatewayError | undefined => {
     const { identity, route } = exchange
     if (identity === undefined || route === undefined) return undefined
+    if (identity.expiresAt * 1000 <= Date.now()) return new TokenExpired({ reason: 'expired' })
     const state = revocations.tokenState(identity)
     if (identity.kind !== 'personal' || state !== 'stale') return refusalOf(state)
     // Access tokens cannot be refreshed: they go on with what is left of their owner's access.
