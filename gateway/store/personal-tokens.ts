@@ -90,7 +90,7 @@ const create = async (manager: EntityManager, actor: Actor, login: Login, wish: 
  * end, since it has the person's new version; the lock makes an end that is not committed yet wait, and include the token.
  */
 const refuseEnded = async (manager: EntityManager, { user, tokenId, version }: Login) => {
-  const [row] = await query(manager, LIVE_LOGIN, [rowId(user.id), version, tokenId])
+  const [row] = await query(manager, LIVE_LOGIN, [rowId(user.id), version, tokenId, user.provider, user.username])
   if (row === undefined) throw new TokenRevoked({ reason: 'revoked' })
 }
 
@@ -167,8 +167,10 @@ const LIVE = `
   FROM personal_tokens t JOIN users u ON u.id = t.user_id
   WHERE ($1::int IS NULL OR t.user_id = $1) AND t.expires_at > now() AND t.version >= u.lowest_accepted_version`
 
+// The id alone is no proof: after a fail-over it may be that of somebody else.
 const LIVE_LOGIN = `
   SELECT FROM users u WHERE u.id = $1 AND NOT u.disabled AND u.lowest_accepted_version <= $2::bigint
+    AND u.provider = $4 AND u.username = $5
     AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $3) FOR SHARE OF u`
 
 const COUNT = `SELECT count(*) AS live ${LIVE}`

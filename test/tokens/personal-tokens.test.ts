@@ -250,6 +250,20 @@ t.test('a login that has ended makes no access token, even on an instance that h
   t.equal((await store.list({}, user.id)).total, 0, 'none is left')
 })
 
+t.test('a login whose person was lost by a fail-over makes no access token of who has the id now', async t => {
+  const { user, version } = await users.syncPerson(person('vera'))
+  const wish = { name: 'x', profiles: [], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
+  for (const other of [{ username: 'lost' }, { provider: 'cloudidp' } as const]) {
+    const lost = { ...user, ...other }
+    const making = store.create(
+      { id: lost.id, username: lost.username },
+      { user: lost, tokenId: 'four', version },
+      wish
+    )
+    await t.rejects(making, { code: 'GW_TOKEN_REVOKED' })
+  }
+})
+
 t.test('owners are read in parts, each with all their tokens', async t => {
   await ask(`INSERT INTO users (id, provider, username, name)
     SELECT 2000000 + i, 'ldap', 'many-' || i, 'Many' FROM generate_series(1, 2500) i`)
