@@ -43,16 +43,18 @@ const readSince = async (
   /** By this process's clock, milliseconds since the epoch. */
   const at = Date.now()
   // Read before the rows, so that everything a transaction below this number changed is visible to the queries below.
-  const [now] = await query<{ timeline: string; snapshot: string; nowS: number }>(
+  const [now] = await query<{ timeline: string; place: string; snapshot: string; nowS: number }>(
     manager,
-    `SELECT pg_current_snapshot()::text AS snapshot, ${timelineName} AS timeline, extract(epoch FROM now())::float8 AS "nowS"`
+    `SELECT pg_current_snapshot()::text AS snapshot, ${timelineName} AS timeline, ${timelineName === NONE ? NONE : PLACE} AS place,
+      extract(epoch FROM now())::float8 AS "nowS"`
   )
-  const { timeline = '', snapshot = '', nowS = 0 } = now ?? {}
+  const { timeline = '', place = '', snapshot = '', nowS = 0 } = now ?? {}
+  const history = timeline + place
   const [, xmin = '0', xmax = '0'] = SNAPSHOT.exec(snapshot) ?? []
   const [known, last = ''] = since?.split(' ') ?? []
   const [, lastXmin, lastXmax] = SNAPSHOT.exec(last) ?? []
   const complete =
-    known !== timeline ||
+    known !== history ||
     lastXmin === undefined ||
     lastXmax === undefined ||
     BigInt(lastXmin) > BigInt(xmin) ||
@@ -69,7 +71,7 @@ const readSince = async (
     /** People whose access had changed in what a fail-over has lost. */
     lost,
     /** Where the next `changesSince` continues. */
-    cursor: `${timeline} ${hasExactSnapshots(timeline) ? snapshot : `${xmin}:${xmin}:`}`,
+    cursor: `${history} ${hasExactSnapshots(timeline) ? snapshot : `${xmin}:${xmin}:`}`,
     at,
     nowS,
     /** Whether this is the complete state, rather than a set of changes. */
@@ -131,6 +133,8 @@ const RESTORE_MS = 60_000
 const restore = async (manager: EntityManager, { tokens, people }: Lost): Promise<void> => {
   const ids = people.map(({ userId }) => userId)
   const values = [ids, people.map(({ lowestAccepted }) => lowestAccepted), people.map(({ receivedAt }) => receivedAt)]
+  await query(manager, SKIP_VERSIONS, [ids, people.map(({ version }) => version)])
+  await query(manager, SKIP_IDS, [tokens.map(({ jti }) => jti)])
   const restoredPeople = await query(manager, RESTORE_PEOPLE, values)
   await query(manager, END_SESSIONS, values)
   const personal = await query<RevokedToken>(manager, END_PERSONAL, values)
@@ -144,6 +148,20 @@ const restore = async (manager: EntityManager, { tokens, people }: Lost): Promis
   await appendAudit(manager, { actor: RESTORER, action: 'revocations.restored', details })
 }
 
+// What was lost is not counted again: a token that has such a version would outlive the next change of its person. Those issued
+// since the loss stay good, so nobody is told. No more than may have been lost, because every user of the database can announce.
+const SKIP_VERSIONS = `
+  WITH behind AS (
+    SELECT u.id, lost.version FROM unnest($1::int[], $2::int[]) AS lost (id, version) JOIN users u ON u.id = lost.id
+    WHERE u.access_version < lost.version ORDER BY u.id FOR NO KEY UPDATE OF u)
+  UPDATE users u SET access_version = least(greatest(access_version, behind.version), access_version + 1000)
+  FROM behind WHERE u.id = behind.id`
+// Nor are the ids of ended access tokens: new ones would count as ended.
+const NEXT_ID = "nextval(pg_get_serial_sequence('personal_tokens', 'id'))"
+const SKIP_IDS = `
+  WITH ended AS (SELECT max(substr(jti, 4)::bigint) AS id FROM unnest($1::text[]) AS jti WHERE jti ~ '^pt_[0-9]{1,10}$'),
+  behind AS MATERIALIZED (SELECT ended.id AS last, ${NEXT_ID} AS id FROM ended WHERE ended.id IS NOT NULL)
+  SELECT count(${NEXT_ID}) FROM behind, generate_series(behind.id + 1, least(behind.last, behind.id + 100000))`
 // Several instances may have heard of the same change; tokens issued since the loss are later than all of that.
 const RESTORE_PEOPLE = `
   INSERT INTO lost_people AS known (user_id, lowest_accepted, heard_at, written_in)
@@ -234,19 +252,23 @@ const TIMELINE = `CASE WHEN pg_is_in_recovery() THEN '${STANDBY}' ELSE
 /** No such function, none that may be called, none that is supported, or no such syntax (PostgreSQL documentation, appendix A). */
 const NO_TIMELINE: ReadonlySet<string> = new Set(['42883', '42501', '0A000', '42601'])
 
+/** The tables: a backup that is restored on the same server, beside them or in their place, has others. */
+const PLACE = `'/' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || 'users'::regclass::oid`
+const NONE = "''"
+
 /** Databases that have no timelines to ask for, as services that only resemble Postgres. */
 const withoutTimeline = new WeakSet<Database>()
 
 /** Runs work with {@link TIMELINE}, or with an empty name where the database has none. */
 export const onTimeline = async <T>(database: Database, work: (timeline: string) => Promise<T>): Promise<T> => {
-  if (withoutTimeline.has(database)) return work("''")
+  if (withoutTimeline.has(database)) return work(NONE)
   try {
     return await work(TIMELINE)
   } catch (error) {
     // The work may lack another right, or another function.
     if (!NO_TIMELINE.has(databaseCode(error)) || (await hasTimeline(database))) throw error
     withoutTimeline.add(database)
-    return work("''")
+    return work(NONE)
   }
 }
 

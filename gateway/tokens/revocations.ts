@@ -25,7 +25,7 @@ export type Changed = readonly (PersonVersion['userId'] | RevokedToken['jti'])[]
 /** What was known and the database no longer has: it failed over to a server that had not received it. */
 export interface Lost {
   readonly tokens: readonly RevokedToken[]
-  readonly people: readonly LostPerson[]
+  readonly people: readonly (PersonVersion & LostPerson)[]
 }
 
 /** A person whose tokens had ended; those issued since, after the loss, are good. */

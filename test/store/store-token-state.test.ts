@@ -150,6 +150,18 @@ t.test('a cursor from a newer database, or no cursor at all, gives everything', 
   }
 })
 
+t.test('a backup that takes the place of the database on the same server is read completely', async t => {
+  const { tokenState } = await openStore(t, postgres)
+  const { cursor } = await tokenState.loadRevocations()
+  const { tokenState: restored, users, url } = await openStore(t, postgres)
+  await users.syncPerson(maria)
+  t.match(await restored.changesSince(cursor), { complete: true }, 'under the name of the former one')
+  const after = await restored.loadRevocations()
+  t.match(await restored.changesSince(after.cursor), { complete: false })
+  await postgres.query('ALTER TABLE users RENAME TO gone; CREATE TABLE users (LIKE gone)', [], url)
+  t.match(await restored.changesSince(after.cursor), { complete: true }, 'into the same database')
+})
+
 t.test('revoking twice keeps the later end, and what has expired is forgotten', async t => {
   const { tokenState, memory, url } = await openStore(t, postgres)
   const expiresAt = soon()
@@ -394,6 +406,33 @@ t.test('logins and access tokens that a fail-over brought back are unlisted once
   await tokenState.restore({ tokens, people: [] })
   t.match(await liveLogins.list(user.id, { tokenId: 'live' }), { total: 1, items: [{ current: true }] })
   t.match(await personalTokens.list({}, user.id), { total: 1, items: [{ name: 'live' }] })
+})
+
+t.test('an access token that is created after a fail-over is not taken for one that had ended before', async t => {
+  const { database, users, tokenState } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'first-after' })
+  await tokenState.restore({ tokens: ['pt_1', 'pt_3', 'x'].map(jti => ({ jti, expiresAt: soon() })), people: [] })
+  const wish = { name: 'new', profiles: [], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
+  const create = () => createPersonalTokenStore(database).create(actor, { user, tokenId: 'live', version: 0 }, wish)
+  const [first, second] = [await create(), await create()]
+  t.equal(second.id, first.id + 1)
+  const { tokens } = await tokenState.loadRevocations()
+  t.notOk(tokens.some(({ jti }) => [first.id, second.id].map(id => `pt_${id}`).includes(jti)))
+})
+
+t.test('whoever is revoked after a fail-over loses the tokens of the time that was lost too', async t => {
+  const { users, tokenState } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'revoked-after' })
+  const issued = { userId: user.id, version: 2, lowestAccepted: 0, receivedAt: Date.now() / 1000 - 60 }
+  await tokenState.restore({ tokens: [], people: [issued] })
+  t.same(
+    (await tokenState.loadRevocations()).versions.map(({ lowestAccepted }) => lowestAccepted),
+    [0]
+  )
+  await users.revokePerson(actor, user.id)
+  t.match((await tokenState.loadRevocations()).versions, [{ userId: user.id, version: 3, lowestAccepted: 3 }])
+  await tokenState.restore({ tokens: [], people: [issued] })
+  t.match((await tokenState.loadRevocations()).versions, [{ version: 3 }], 'another instance has lost the same')
 })
 
 t.test('thousands of revocations that a restored backup lacks are written back at once', async t => {
