@@ -100,6 +100,18 @@ t.test('a code is of no use to another browser, on another host, or once the per
   t.equal(browser.session('b.localhost'), '')
 })
 
+t.test('a script of the host of PUBLIC_URL does not learn the code for a named host', async t => {
+  const [browser, stranger] = [openBrowser(), openBrowser()]
+  await browser.logIn('maria')
+  const { headers } = await stranger.ask(stranger.address('a.localhost', '/'))
+  const code = browser.afterLogin(headers.location ?? '')
+  for (const mode of ['cors', 'no-cors', 'same-origin']) {
+    const fields = { Accept: 'text/html', 'Sec-Fetch-Mode': mode, 'Sec-Fetch-Site': 'same-origin' }
+    const answer = await browser.ask(code, fields)
+    t.match([answer.status, answer.headers.location], [403, undefined], mode)
+  }
+})
+
 t.test('only a login is taken to a named host: no access token, and no token of a service account', async t => {
   const maria = await logIn(world, 'maria')
   const make = (path: string, body: object) =>
