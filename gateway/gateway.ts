@@ -32,7 +32,7 @@ import { logFaultsTo } from './values/contain.ts'
 
 export interface Gateway {
   readonly port: number
-  /** Port of the listener that redirects to PUBLIC_URL; undefined if there is none. */
+  /** Port of the listener that redirects to PUBLIC_URL and to named hosts; undefined if there is none. */
   readonly redirectPort: number | undefined
   /** Port of the ops listener; undefined if there is none. */
   readonly opsPort: number | undefined
@@ -157,7 +157,14 @@ export const startGateway = async (
   })
   const checks = { isTrusted: clientAddress.trusted, onRefused: violations.note }
   await embedding.beforeListening?.()
-  const listener = await openListener({ server, settings, certificates, quota, ...checks })
+  const listener = await openListener({
+    server,
+    settings,
+    certificates,
+    quota,
+    redirectOrigin: hosts.redirectOrigin,
+    ...checks
+  })
   observation.nowReady()
 
   return {

@@ -19,7 +19,7 @@ const MAX_PATH = 2048
 export const isOwnPath = (path: string): boolean => path.length <= MAX_PATH && /^\/(?![/\\])/.test(path)
 
 export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable, 'hosts' | 'namesHost'>) => {
-  const { origin: publicOrigin, protocol, host } = new URL(publicUrl)
+  const { origin: publicOrigin, protocol, host, port } = new URL(publicUrl)
   const publicName = hostName(host)
   const isNamed = (name: string) => name !== publicName && current().namesHost(name)
   // All hosts are reached as PUBLIC_URL is. A port that does not exist makes no origin.
@@ -35,6 +35,11 @@ export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable
     areNamed: (): boolean => current().hosts.length > 0,
     /** The origin of the pages on the host of a request. */
     originOf: (exchange: Exchange): string => (named(exchange) === undefined ? publicOrigin : originAt(exchange.host)),
+    /** Where a plain request for this host is redirected: to the same host if routes name it, at the port of PUBLIC_URL. */
+    redirectOrigin(said = ''): string {
+      const name = hostName(said)
+      return name !== undefined && isNamed(name) ? originAt(port === '' ? name : `${name}:${port}`) : publicUrl
+    },
     /** Reads an absolute address; undefined if it is not on a named host, or could be read in two ways. */
     read(text: string): HostAddress | undefined {
       const [, scheme, authority = '', path = ''] = /^(https?:)\/\/([^/?#\\]+)(.*)$/.exec(text) ?? []

@@ -11,10 +11,9 @@ import { createFront, type Front, type FrontParts } from './front.ts'
 
 interface ListenerParts {
   readonly server: HttpServer
-  readonly settings: Pick<
-    Settings,
-    'port' | 'host' | 'http2' | 'redirectPort' | 'passedSockets' | 'publicUrl' | 'proxyProtocol'
-  >
+  readonly settings: Pick<Settings, 'port' | 'host' | 'http2' | 'redirectPort' | 'passedSockets' | 'proxyProtocol'>
+  /** Of the address to which the redirecting listener sends a request for this host; without a trailing slash. */
+  readonly redirectOrigin: (host: string | undefined) => string
   /** undefined: plain HTTP. */
   readonly certificates: Certificates | undefined
   /** Whether a peer is in TRUST_PROXY. */
@@ -46,7 +45,7 @@ export const openListener = async (parts: ListenerParts) => {
   try {
     if (settings.redirectPort !== undefined) {
       const address = addressOf(settings, 1, settings.redirectPort)
-      all.push(await open(parts, createRedirectServer(settings.publicUrl), address, undefined))
+      all.push(await open(parts, createRedirectServer(parts.redirectOrigin), address, undefined))
     }
   } catch (error) {
     main.front.server.close()
@@ -123,13 +122,12 @@ const takeBacklog = async (server: Server): Promise<void> => {
 /** More would be someone else's redirect loop, or an attack. */
 const MAX_TARGET_LENGTH = 8192
 
-/** @param publicUrl without a trailing slash */
-const createRedirectServer = (publicUrl: string): HttpServer =>
+const createRedirectServer = (originFor: ListenerParts['redirectOrigin']): HttpServer =>
   createHttpServer({
     handler: {
-      onRequest({ target, response }) {
+      onRequest({ target, head, response }) {
         response.keepAlive = false
-        const location = redirectLocation(publicUrl, target)
+        const location = redirectLocation(originFor(head.host), target)
         response.whole({ status: 308, headers: ['location', location, 'content-length', '0'] }, '')
       },
       onFault: (_connection, _fault, response) => response?.whole({ status: 400, headers: ['content-length', '0'] }, '')

@@ -78,7 +78,8 @@ const TABLE = {
   TLS_KEY_FILE: { meaning: 'Private key of that certificate (PEM); of several, in the same order' },
   TLS_HTTP2: { meaning: 'Offer HTTP/2 (`h2`) beside HTTP/1.1 on the TLS listener', fallback: 'true' },
   REDIRECT_PORT: {
-    meaning: 'Port of a plain HTTP listener that redirects (308) to PUBLIC_URL, keeping path and query',
+    meaning:
+      'Port of a plain HTTP listener that redirects (308) to PUBLIC_URL, or to the same host if a route names it, keeping path and query',
     shown: 'off'
   },
   PROXY_PROTOCOL: {

@@ -1,6 +1,7 @@
 // The gateway terminates TLS, replaces certificates under load, and redirects plain HTTP.
 // CF-13, CF-14
 import { copyFileSync, writeFileSync } from 'node:fs'
+import { get as getPlain } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import tls from 'node:tls'
@@ -124,6 +125,24 @@ t.test('REDIRECT_PORT leads to PUBLIC_URL, path and query kept', async t => {
     ['https://gw.example/a/b?c=d', 'https://gw.example/a/b?c=d', 'https://gw.example/']
   )
   t.equal(answers[0]?.headers.get('strict-transport-security'), null)
+})
+
+t.test('REDIRECT_PORT leads a request for a named host to that host, at the port of PUBLIC_URL', async t => {
+  const { env } = certificateFiles(t)
+  const routes = [{ path: '/*', upstream: 'back', host: ['grafana.example', '*.docs.example'] }]
+  const world = await startGateway(t, {
+    env: { ...env, PUBLIC_URL: 'https://gw.example:8443', REDIRECT_PORT: '0' },
+    config: { upstreams: { back: { url: 'http://127.0.0.1:9' } }, routes }
+  })
+  const locationFor = (host: string) =>
+    new Promise(resolve => {
+      const target = { port: world.gateway.redirectPort, path: '/a?b', headers: { host } }
+      getPlain(target, answer => resolve(answer.resume().headers.location))
+    })
+  t.equal(await locationFor('Grafana.example:80'), 'https://grafana.example:8443/a?b')
+  t.equal(await locationFor('a.docs.example'), 'https://a.docs.example:8443/a?b')
+  for (const host of ['gw.example', 'evil.example', 'grafana.example.', 'x@grafana.example'])
+    t.equal(await locationFor(host), 'https://gw.example:8443/a?b', host)
 })
 
 t.test('several workers serve the certificate that one process follows, also while it is broken', async t => {

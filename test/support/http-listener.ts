@@ -33,7 +33,6 @@ export const startListener = async (
     host: '127.0.0.1',
     redirectPort,
     passedSockets: 0,
-    publicUrl: '',
     http2: true,
     proxyProtocol: false
   }
@@ -41,6 +40,7 @@ export const startListener = async (
     server,
     settings,
     certificates: undefined,
+    redirectOrigin: () => '',
     isTrusted: () => false,
     quota,
     onRefused: () => undefined
