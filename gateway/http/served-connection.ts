@@ -1,4 +1,5 @@
 // Describes what a server needs from a connection of any protocol, and what it offers to it.
+import type { Socket } from 'node:net'
 import type { Contained } from '../values/contain.ts'
 import type { Waiting } from './outbox.ts'
 import type { ClientConnection, HttpRequest } from './request.ts'
@@ -37,6 +38,8 @@ export interface ConnectionHost {
   /** Milliseconds of a coarse monotonic clock. */
   readonly now: number
   flushSoon(waiting: Waiting): void
+  /** Reads a socket in turns. @param take takes bytes that were read, and returns whether to keep reading */
+  read(socket: Socket, take: (bytes: Buffer) => boolean): void
   /** Lets a connection continue with what it has buffered, in the next turn of the event loop or later. */
   goOnSoon(connection: Contained & { goOn(): void }): void
 }

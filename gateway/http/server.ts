@@ -59,6 +59,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
     isDraining: false,
     now: performance.now(),
     flushSoon,
+    read: (socket, take) => void readEvents(socket, take, turns),
     goOnSoon: turns.add
   }
   const endLate = () => {

@@ -64,6 +64,7 @@ export const openConnection = (handler: ConnectionHost['handler'], onResume = ()
     now: 0,
     handler,
     flushSoon: (waiting: Waiting) => due.push(() => waiting.flush()),
+    read: () => undefined,
     goOnSoon: one => due.push(() => one.goOn())
   }
   const socket = new DeafSocket(onResume)

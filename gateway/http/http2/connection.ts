@@ -47,6 +47,7 @@ export class Http2Connection implements ServedConnection {
     this.peer = origin.peer
     this.deadline = host.now + host.limits.headMs
     this.#socket = new MeteredSocket(socket, {
+      read: take => host.read(socket, take),
       onFlood: () => this.#end(NGHTTP2_ENHANCE_YOUR_CALM),
       onBytes: () => this.#holdOrRead(),
       onEnd: () => this.destroy(),

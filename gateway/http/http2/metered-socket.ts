@@ -8,6 +8,8 @@ const PREFACE_BYTES = 24
 const LINGER_MS = 1000
 
 interface MeteredOwner {
+  /** Reads the socket. @param take returns whether to keep reading */
+  read(take: (bytes: Buffer) => boolean): void
   /** Called once. */
   onFlood(): void
   /** More has been passed on. */
@@ -38,7 +40,7 @@ export class MeteredSocket extends Duplex {
       return true
     }
     this.#sent.onReset = (_stream, code) => owner.onReset(code)
-    socket.on('data', (bytes: Buffer) => this.#take(bytes))
+    owner.read(bytes => this.#take(bytes))
     socket.on('end', () => owner.onEnd())
     socket.on('error', () => socket.destroy())
     socket.on('close', () => this.destroy())
@@ -58,11 +60,15 @@ export class MeteredSocket extends Duplex {
     this.#socket.pause()
   }
 
-  #take(bytes: Buffer) {
-    if (this.#isStopped || this.destroyed) return
-    if (this.#received.isFlood(bytes)) return this.#noteFlood()
-    if (!this.push(bytes)) this.#socket.pause()
+  #take(bytes: Buffer): boolean {
+    if (this.#isStopped || this.destroyed) return !this.#isStopped
+    if (this.#received.isFlood(bytes)) {
+      this.#noteFlood()
+      return false
+    }
+    const isTaken = this.push(bytes)
     this.#owner.onBytes()
+    return isTaken && !this.#isHeld && !this.#isStopped
   }
 
   #noteFlood() {

@@ -306,6 +306,31 @@ t.test('bodies that arrive byte by byte hold as much memory as any others of the
   t.equal(heldBodyBytes(), 0)
 })
 
+t.test('bulky reads of many connections wait for their turn', async t => {
+  const requests: HttpRequest[] = []
+  const { place } = await startServer(t, request => void requests.push(request))
+  const clients = await Promise.all(Array.from({ length: 20 }, () => connectFrames(t, place)))
+  for (const { socket } of clients) socket.write(frame(FRAMES.headers, END_HEADERS, 1, POST))
+  await until(() => requests.length === clients.length)
+  let [taken, takenInTurn, most] = [0, 0, 0]
+  const onUpload = (chunk: Buffer) => {
+    taken += chunk.length
+    takenInTurn++
+    // One that is costly.
+    for (const end = performance.now() + 2.5; performance.now() < end; );
+  }
+  for (const request of requests) request.read({ onUpload, onUploadEnd: () => undefined })
+  for (const { socket } of clients)
+    for (let n = 0; n < 4; n++) socket.write(frame(FRAMES.data, 0, 1, Buffer.alloc(14_000)))
+  while (taken < clients.length * 4 * 14_000) {
+    await new Promise(resolve => setImmediate(resolve))
+    most = Math.max(most, takenInTurn)
+    takenInTurn = 0
+  }
+  // One at once, and one that waited, each of up to 64 KB.
+  t.ok(most <= 12, `${most} pieces of bodies in one turn`)
+})
+
 /** Puts a field into the table once, then sends references to it (RFC 7541 §6.1, §6.2.1). */
 const growingHead = (n: number, field: Buffer, references: number): Buffer => {
   const added = [Buffer.from([0x40]), field.subarray(1)]
