@@ -5,7 +5,7 @@ import type { OwnHosts } from '../access/own-hosts.ts'
 import type { SessionCookie } from '../access/session-cookie.ts'
 import { BadOrigin, BadRequest, OAuthState } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { wantsPage } from '../http/own-responses.ts'
+import { fieldValue } from '../http/request.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 
@@ -30,7 +30,8 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
 
   const makeCode = (exchange: Exchange, reply: FastifyReply) => {
     // A script that is redirected to the named host learns the address, and the code in it may be for a nonce of its own.
-    if (!wantsPage(exchange)) throw new BadOrigin({ reason: 'host-code-by-script' })
+    const mode = fieldValue(exchange.request.fields, 'sec-fetch-mode')
+    if (mode !== undefined && mode !== 'navigate') throw new BadOrigin({ reason: 'host-code-by-script' })
     const query = new URLSearchParams(exchange.query)
     const [returnTo, challenge] = [query.get('returnTo') ?? '', query.get('challenge') ?? '']
     if (hosts.read(returnTo) === undefined) throw new BadRequest({ reason: 'not-a-named-host' })
