@@ -20,9 +20,11 @@ export const createCheckAgain =
   (exchange: Exchange): GatewayError | undefined => {
     const { identity, route } = exchange
     if (identity === undefined || route === undefined) return undefined
-    if (identity.expiresAt * 1000 <= Date.now()) return new TokenExpired({ reason: 'expired' })
     const state = revocations.tokenState(identity)
-    if (identity.kind !== 'personal' || state !== 'stale') return refusalOf(state)
+    // A login may have been renewed meanwhile.
+    if (identity.kind !== 'personal') return refusalOf(state)
+    if (identity.expiresAt * 1000 <= Date.now()) return new TokenExpired({ reason: 'expired' })
+    if (state !== 'stale') return refusalOf(state)
     // Access tokens cannot be refreshed: they go on with what is left of their owner's access.
     const user = personalTokens.userNow(identity)
     if (user === undefined) return new Unavailable({ reason: 'revocations-too-old' })

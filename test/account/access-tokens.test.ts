@@ -9,6 +9,7 @@ import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { OK } from '../support/raw-upstream.ts'
 import { felt, startTwoInstances } from '../support/two-instances.ts'
+import { until } from '../support/until.ts'
 import { switchingProtocols } from '../support/websocket-upstream.ts'
 
 const ldap = await startOpenLdap(t)
@@ -88,6 +89,21 @@ t.test('an access token works on both instances within a second, as its owner, w
   t.equal(await end((await login('carlos')).token), 404, 'only its owner may end it')
   t.equal(await end(ana.token), 204)
   t.ok((await felt(second, '/agente/x', token, 401)) < 1000)
+})
+
+t.test('a request whose access token expires while its body is awaited is refused', async t => {
+  const ana = await worker('ana')
+  const expiresAt = new Date(Date.now() + 3000)
+  const { token } = await make(ana.token, { expiresAt: expiresAt.toISOString() })
+  const before = raw.requests.length
+  const client = await first.connect()
+  const fields = `Host: gw\r\nAuthorization: Bearer ${token}\r\nContent-Length: 4\r\nExpect: 100-continue`
+  client.send(`POST /agente/x HTTP/1.1\r\n${fields}\r\n\r\n`)
+  t.equal((await client.response()).status, 100)
+  await until(() => Date.now() >= expiresAt.getTime())
+  client.send('body')
+  t.match(await client.response(), { status: 401, body: /GW_TOKEN_EXPIRED/ })
+  t.equal(raw.requests.length, before)
 })
 
 t.test('an upload by an access token goes on with what its owner may still do', async t => {

@@ -181,16 +181,3 @@ t.test('a request whose login ends while its body, or a connection, is awaited i
     t.equal(upstream.requests.filter(({ target }) => target === '/private').length, 0, what)
   }
 })
-
-t.test('a request whose token expires while its body is awaited is refused', async t => {
-  const { upstream, world } = await startWorld(t)
-  const exp = Math.floor(Date.now() / 1000) + 3
-  const token = await world.tokenFor({}, { exp })
-  const client = await world.connect()
-  client.send(head('/private', `Authorization: Bearer ${token}\r\nContent-Length: 4\r\nExpect: 100-continue`))
-  t.equal((await client.response()).status, 100)
-  await until(() => Date.now() >= exp * 1000)
-  client.send('body')
-  t.match(await client.response(), { status: 401, body: /GW_TOKEN_EXPIRED/ })
-  t.equal(upstream.requests.length, 0)
-})
