@@ -225,6 +225,7 @@ const FAIL = `
   VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp(), clock_timestamp() + $7::interval)
   ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, at = excluded.at, expires_at = excluded.expires_at`
 // A row that another process has just inserted is not visible here: `taken`.
+// A refusal that is over is still seen while another process begins: that one has the turn.
 const BEGIN_SERVICE_BIND = `
   WITH mine AS (
     INSERT INTO login_attempts AS a (id, provider, account, address, pair, kind, at, expires_at)
@@ -234,8 +235,8 @@ const BEGIN_SERVICE_BIND = `
     RETURNING id
   )
   SELECT EXISTS (SELECT FROM mine) AS "isOurs",
-    (SELECT ${ms('expires_at')} - ${ms('clock_timestamp()')} FROM login_attempts WHERE id = $1 AND kind = 'failed')
-      AS "refusedForMs"`
+    (SELECT ${ms('expires_at')} - ${ms('clock_timestamp()')} FROM login_attempts
+      WHERE id = $1 AND kind = 'failed' AND expires_at > clock_timestamp()) AS "refusedForMs"`
 const SECRETS_HELD = `
   WITH ${redated("address = $1 AND provider = 'client'")}
   SELECT least(${ms('at')} + $3::float8 - ${ms('clock_timestamp()')}, $3::float8) AS ms FROM login_attempts

@@ -11,7 +11,8 @@ import {
   type AttemptOutcome,
   type AttemptState,
   createLoginAttempts,
-  createSecretFailures
+  createSecretFailures,
+  createServiceBinds
 } from '../../gateway/store/login-attempts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
@@ -20,7 +21,7 @@ import { shiftClocks } from '../support/clocks.ts'
 import { failureOf } from '../support/directory-failure.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
 import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { countLockWaits, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openStore, PATIENT } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
@@ -231,4 +232,18 @@ t.test('a refused service account is tried by one process for all, also after a 
   await pass(121_000)
   await Promise.all(processes.map(({ check }) => check()))
   await until(async () => (await rowsOf(database)).length === 0)
+})
+
+t.test('a bind that another process has just begun is awaited, not taken for a refusal that is over', async t => {
+  const { database, url } = await openStore(t, postgres)
+  const binds = createServiceBinds(database, randomUUID())
+  await binds.refuse(60_000)
+  await database.read(manager => manager.query('UPDATE login_attempts SET expires_at = clock_timestamp()'))
+  const { turn } = await database.write(async manager => {
+    await manager.query("UPDATE login_attempts SET kind = 'open', expires_at = now() + interval '1 minute'")
+    const turn = binds.begin(60_000)
+    await until(async () => (await countLockWaits(postgres, url)) === 1)
+    return { turn }
+  })
+  t.equal(await turn, 'taken')
 })
