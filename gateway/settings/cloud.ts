@@ -15,8 +15,8 @@ export const unassignedMayPass = (tenantId: string, allowedTenants: readonly str
   allowedTenants !== undefined || !isOpenTenant(tenantId)
 
 /**
- * Ids of the only tenants whose people may log in, in lower case; undefined: all, or it is known only at the login. A tenant that is
- * named alone and a list each admit nobody else.
+ * Ids of the only tenants whose people may log in, in lower case; undefined: all, or it is known only at the login. A single tenant and
+ * a list each exclude everybody else.
  */
 export const admittedTenants = ({
   tenantId,

@@ -122,7 +122,7 @@ export const ask = async <T>(path: string, question: Question = {}): Promise<Ans
     token = keptToken()
     if (renewal.status === 200) answer = await send<T>(path, question)
   }
-  // A late answer says nothing about the token of a login that has come since.
+  // A late answer says nothing about the token of a newer login.
   if (keptToken() !== token) return answer
   // A login that is too old for one thing is good for everything else.
   if (answer.status === 401 && answer.code !== 'GW_LOGIN_REQUIRED' && answer.code !== 'GW_LOGIN_FAILED')
