@@ -83,23 +83,23 @@ t.test('somebody unassigned waits, and is let in as soon as an Admin gives acces
   await page.locator('[data-state=unassigned]').waitFor()
   t.match(await page.locator('h1').textContent(), /liberação/)
   t.same(await axeFindings(page), [])
-  /** The next look for access, which the page takes at once when it is shown again. */
-  const nextLook = async (): Promise<Route> => {
-    const looks: Route[] = []
-    await page.route('**/auth/refresh', route => looks.push(route), { times: 1 })
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await until(() => looks.length > 0)
-    return looks[0] as Route
-  }
-  const late = await nextLook()
+  /** The page looks for access at once when it is shown again. */
+  const look = () => page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  const looks: Route[] = []
+  await page.route('**/auth/refresh', route => looks.push(route), { times: 1 })
+  await look()
+  await until(() => looks.length > 0)
   await page.click('#logout')
   await fillLogin(page, 'carlos')
   await page.locator('[data-state=unassigned]').waitFor()
-  await late.fulfill({ status: 401, json: { code: 'GW_TOKEN_REVOKED' } })
+  await (looks[0] as Route).fulfill({ status: 401, json: { code: 'GW_TOKEN_REVOKED' } })
+  // Every look is answered alike: the page may take one of its own beside the one that is asked for here.
+  await page.route('**/auth/refresh', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
+  await look()
   const away = page.locator('[role=alert]', { hasText: 'indisponível' })
-  await (await nextLook()).fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } })
   await away.waitFor({ timeout: 10_000 })
-  await (await nextLook()).continue()
+  await page.unroute('**/auth/refresh')
+  await look()
   await away.waitFor({ state: 'detached' })
   await grant((JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }).id, ['Agente'])
   await page.locator('[data-state=assigned]').waitFor({ timeout: 10_000 })
