@@ -429,10 +429,11 @@ t.test('an Admin sees which addresses are held back, and frees one', async t => 
   await page.getByRole('button', { name: 'Free 192.0.2.50' }).click()
   await said('192.0.2.50 may try again.')
   await said('No account or address is held back.')
-  await page.route('**/auth/admin/held-back?*', route => route.abort(), { times: 1 })
+  await page.route('**/auth/admin/held-back?*', route => route.abort())
   await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
   await said('The server could not be reached.')
   t.equal(await page.getByText('No account or address is held back.').count(), 0, 'which is not known any more')
+  await page.unrouteAll({ behavior: 'wait' })
 })
 
 t.test('on a phone the open section is in view, and the grid begins with routes of the site', async t => {

@@ -28,10 +28,12 @@ t.test('a wrong password is answered in words; the right one shows who is here, 
   const page = await world.open(t, '/auth/login')
   await page.locator('#username').waitFor()
   const away = { status: 503, json: { code: 'GW_UNAVAILABLE' } }
-  for (const path of ['config', 'me']) await page.route(`**/auth/${path}`, route => route.fulfill(away), { times: 1 })
+  const questions = /\/auth\/(config|me)$/
+  await page.route(questions, route => route.fulfill(away))
   await page.evaluate("sessionStorage.setItem('authToken', 'kept')")
   await page.reload()
   await page.locator('[role=alert]', { hasText: 'not available right now' }).waitFor()
+  await page.unroute(questions)
   await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
   await page.locator('#username').waitFor({ timeout: 10_000 })
   t.same(await page.locator('[role=alert]').allTextContents(), [], 'the gateway is back')
