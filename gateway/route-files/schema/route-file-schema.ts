@@ -11,7 +11,7 @@ const grant = record(
   {
     group: text(
       'the distinguished name of a group',
-      'Full DN of a group in the directory; members of nested groups count as members.',
+      'Full DN of a group in the directory. In Active Directory, members of nested groups count as members; elsewhere, memberOf or LDAP_GROUP_FILTER tells who is one.',
       'CN=Suporte,OU=Grupos,DC=corp,DC=example'
     ),
     claim: text(
