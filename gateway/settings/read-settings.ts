@@ -9,12 +9,15 @@ export class SettingsError extends Error {
   readonly mistakes: readonly Mistake[]
   /** Warnings beside the mistakes. */
   readonly warnings: readonly string[]
+  /** Those about names, one of which is often why another variable is missing. */
+  readonly misspelt: readonly string[]
 
-  constructor(mistakes: readonly Mistake[], warnings: readonly string[] = []) {
+  constructor(mistakes: readonly Mistake[], warnings: readonly string[], misspelt: readonly string[]) {
     super(formatMistakes(mistakes))
     this.name = 'SettingsError'
     this.mistakes = mistakes
     this.warnings = warnings
+    this.misspelt = misspelt
   }
 }
 
@@ -36,6 +39,7 @@ export const readSettings = (
   const reader = createReader(environment)
   const warnings: string[] = []
   checkNames(reader, environment, warnings)
+  const misspelt = [...warnings]
   checkNode(reader, environment, execArgv)
   const settings = readGateway(reader, environment, warnings)
   if (reader.mistakes.length === 0) return freeze(settings)
@@ -43,7 +47,8 @@ export const readSettings = (
     reader.mistakes.toSorted((one, other) =>
       one.variable < other.variable ? -1 : one.variable > other.variable ? 1 : 0
     ),
-    warnings
+    warnings,
+    misspelt
   )
 }
 

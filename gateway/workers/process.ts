@@ -18,7 +18,8 @@ const settingsOrExit = (): Settings => {
   try {
     return readSettings(process.env)
   } catch (error) {
-    if (error instanceof SettingsError) return fail(formatMistakes(error.mistakes), EXIT.mistake)
+    if (error instanceof SettingsError)
+      return fail([formatMistakes(error.mistakes), ...error.misspelt].join('\n'), EXIT.mistake)
     throw error
   }
 }

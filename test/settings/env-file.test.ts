@@ -85,6 +85,8 @@ t.test('a start reads .env in the current folder, or the file that it is given',
   }
   t.match(await saidBy({}), /^JWT_SECRET must be at least 32 bytes.*\nPORT must be a whole number[^\n]*\n$/)
   t.match(await saidBy({ JWT_SECRET: SECRET }), /^PORT must be a whole number[^\n]*\n$/)
+  const misspelt = await saidBy({ JWT_SECRET: '', JTW_SECRET: SECRET, PORT: '0' })
+  t.match(misspelt, /^JWT_SECRET is required.*\nJTW_SECRET is unknown and has no effect; did you mean JWT_SECRET\?\n$/)
   for (const args of [['--env-file', 'other'], ['--env-file=other']])
     t.match(await saidBy({}, args), /^JWT_SECRET is required.*\nLDAP_URL must be/)
   t.match(await saidBy({}, ['--env-file', 'none']), /^The file none \(--env-file\) cannot be read: .*does not exist\n$/)

@@ -195,7 +195,8 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   `,
   'LOG_LEVEL: must be one of trace, debug': ['verbose'],
   HOST: ['http://0.0.0.0'],
-  OPS_HOST: ['a b'],
+  'HOST: must be an IP address or a host name, without a port': words`0.0.0.0:3000 localhost:3000 :3000 localhost:`,
+  'OPS_HOST: without a port': ['a b', '127.0.0.1:9100'],
   CONTACT: ['a\nb'],
   BRAND_NAME: ['a\nb'],
   'JWT_SECRETS: did you mean JWT_SECRET?': ['x'],
@@ -247,6 +248,8 @@ t.test('values are read as they are meant', async t => {
   )
   t.equal(read({ MAX_BODY: '1000' }).maxBodyBytes, 1000)
   for (const port of [0, 65_535]) t.equal(read({ PORT: `${port}` }).port, port)
+  for (const host of words`:: ::1 fe80::1%eth0 ::ffff:127.0.0.1 127.0.0.1 gate_1.corp.example`)
+    t.equal(read({ HOST: host }).host, host)
   t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
 })
 
