@@ -26,6 +26,8 @@ const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Repor
 
 const REFUSALS: Readonly<Record<string, string>> = {
   [NotFound.code]: 'There is no such person',
+  'relink-disabled':
+    'The new person is disabled: enable them first, if their logins may have the access of the old person',
   'relink-to-itself': 'Both ids are of the same person',
   'relink-has-access': 'The new person has access: remove it first, or swap the two ids',
   'relink-without-link': 'The new person has no logins'

@@ -155,15 +155,17 @@ const MOVE = 'UPDATE provider_links SET subject = $4 WHERE provider = $1 AND iss
 /**
  * Moves the links of `newId` to `oldId`, with what is remembered of the accounts behind them: the addresses of their logins
  * and the directory account to be looked up. Access is not moved. Both must log in again. Throws NotFound, and
- * Conflict if `newId` has access of its own, has no link, or is `oldId`.
+ * Conflict if `newId` has access of its own, is disabled, has no link, or is `oldId`.
  */
 export const relinkPerson = (database: Database, actor: Actor, oldId: number, newId: number): Promise<number> =>
   database.write(async manager => {
     await lockAccess(manager)
     await getPerson(manager, oldId)
-    const { assigned } = await getPerson(manager, newId)
+    const { assigned, disabled } = await getPerson(manager, newId)
     if (oldId === newId) throw new Conflict({ reason: 'relink-to-itself' })
     if (assigned.profiles.length > 0 || assigned.areas.length > 0) throw new Conflict({ reason: 'relink-has-access' })
+    // Their accounts would log in again, with the access of the other.
+    if (disabled) throw new Conflict({ reason: 'relink-disabled' })
     const moved = await query<{ subject: string }>(
       manager,
       'UPDATE provider_links SET user_id = $1 WHERE user_id = $2 RETURNING subject',
@@ -185,6 +187,9 @@ export const relinkPerson = (database: Database, actor: Actor, oldId: number, ne
 
 const MOVE_ACCOUNT = [
   'UPDATE login_addresses SET user_id = $1 WHERE user_id = $2',
+  // One that is closed is not looked up.
+  `DELETE FROM directory_accounts WHERE user_id = $2 AND ended_at IS NOT NULL
+    AND EXISTS (SELECT FROM directory_accounts WHERE user_id = $1::int AND ended_at IS NULL)`,
   `DELETE FROM directory_accounts WHERE user_id = $1
     AND EXISTS (SELECT FROM directory_accounts WHERE user_id = $2::int)`,
   'UPDATE directory_accounts SET user_id = $1 WHERE user_id = $2'

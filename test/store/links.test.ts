@@ -6,12 +6,16 @@ import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { actor, openStore, person } from '../support/store.ts'
+import { actor, grownBy, openStore, person } from '../support/store.ts'
 
 const postgres = await startPostgres(t)
 const GUID = '00112233-4455-6677-8899-aabbccddeeff'
 const LONG_AGO = new Date('2020-01-01T00:00:00Z')
 const admin = { profiles: ['Admin'], areas: ['Geral'], areaPrincipal: 'Geral' }
+
+const liveSession = (id: number, jti: string | number) => `
+  INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
+  VALUES ('${jti}', ${id}, 'ldap', now(), now(), now() + interval '1 hour')`
 
 const stable = (names: string[], more: object = {}) =>
   person(GUID, { username: names[0] ?? '', login: names[0], names, entryCreatedAt: LONG_AGO, ...more })
@@ -106,12 +110,7 @@ t.test('a relinked account is looked up for the person who has it now, also whil
     const { user: fresh } = await users.syncPerson(person(subject, { login: subject }))
     await users.relinkPerson(actor, old.id, fresh.id)
     const { version } = await users.syncPerson(cloud)
-    await postgres.query(
-      `INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
-       VALUES ('${version}', ${old.id}, 'cloudidp', now(), now(), now() + interval '1 hour')`,
-      [],
-      url
-    )
+    await postgres.query(liveSession(old.id, version), [], url)
     const due = await accounts.due(0, 10)
     t.match(due, [{ userId: old.id, login: subject }], subject)
     t.equal(due.length, 1)
@@ -127,12 +126,7 @@ t.test('of two directory accounts that relink has joined, the one that last logg
   const another = { login: 'm.silva', subject: GUID.replace(/^./, 'f') }
   const logIn = async ({ login, subject }: typeof own) => {
     const { user } = await users.syncPerson(person(subject, { login, username: login }))
-    await postgres.query(
-      `INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
-       VALUES ('${randomUUID()}', ${user.id}, 'ldap', now(), now(), now() + interval '1 hour')`,
-      [],
-      url
-    )
+    await postgres.query(liveSession(user.id, randomUUID()), [], url)
     return user.id
   }
   const id = await logIn(own)
@@ -143,6 +137,38 @@ t.test('of two directory accounts that relink has joined, the one that last logg
     t.match(due, [{ userId: id, ...account }])
     t.equal(due.length, 1)
   }
+})
+
+t.test('a closed account of the new person does not take the place of one that is looked up', async t => {
+  const { database, users, url } = await openStore(t, postgres)
+  const accounts = createDirectoryAccounts(database)
+  const { user: old } = await users.syncPerson(person('maria', { login: 'maria' }))
+  const { user: fresh } = await users.syncPerson(person(GUID, { login: 'm.silva' }))
+  await accounts.end(actor, fresh.id, 'disabled')
+  await users.relinkPerson(actor, old.id, fresh.id)
+  const { version } = await users.syncPerson(person('maria', { login: 'maria' }))
+  await postgres.query(liveSession(old.id, version), [], url)
+  t.match(await accounts.due(0, 10), [{ userId: old.id, login: 'maria', subject: 'maria' }])
+})
+
+t.test('of many people who are due, a few are found without reading all', async t => {
+  const { url, database } = await openStore(t, postgres)
+  await database.close()
+  for (const statement of [
+    "INSERT INTO users (provider, username) SELECT 'ldap', 'p' || i FROM generate_series(1, 10000) i",
+    "INSERT INTO provider_links (provider, issuer, subject, user_id) SELECT 'ldap', 'ldap', username, id FROM users",
+    "INSERT INTO directory_accounts (user_id, login, checked_at) SELECT id, username, now() - interval '1 hour' FROM users",
+    `INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
+      SELECT id, id, 'ldap', now(), now(), now() + interval '1 hour' FROM users`,
+    'ANALYZE'
+  ])
+    await postgres.query(statement, [], url)
+  const read = "SELECT idx_tup_fetch + seq_tup_read AS read FROM pg_stat_user_tables WHERE relname = 'provider_links'"
+  const { result, grown } = await grownBy(postgres, url, read, ({ database }) =>
+    createDirectoryAccounts(database).due(0, 5)
+  )
+  t.equal(result.length, 5)
+  t.ok(Number(grown.read) < 1000, `${grown.read} rows`)
 })
 
 t.test('erasing whom an account was relinked from leaves its names and addresses to the person who has it', async t => {
@@ -175,6 +201,9 @@ t.test('relink is refused where it would lose or mix something', async t => {
   t.equal(await code(users.relinkPerson(actor, old.id, fresh.id)), 'GW_CONFLICT', 'it has access of its own')
   t.equal(await code(users.relinkPerson(actor, old.id, old.id)), 'GW_CONFLICT')
   t.equal(await code(users.relinkPerson(actor, old.id, 999_999)), 'GW_NOT_FOUND')
+  await users.disablePerson(actor, old.id)
+  t.equal(await code(users.relinkPerson(actor, fresh.id, old.id)), 'GW_CONFLICT', 'a disabled account would return')
+  await users.enablePerson(actor, old.id)
   t.equal(await users.relinkPerson(actor, fresh.id, old.id), 1)
   t.equal(await code(users.relinkPerson(actor, fresh.id, old.id)), 'GW_CONFLICT', 'no link is left')
 })
