@@ -5,10 +5,8 @@ import type { Identify } from './access/authenticate.ts'
 import type { HostLogin } from './access/host-login.ts'
 import type { OwnHosts } from './access/own-hosts.ts'
 import type { SessionCookie } from './access/session-cookie.ts'
-import { accessEndpoints } from './account/access-routes.ts'
+import { accountEndpoints } from './account/account-routes.ts'
 import { jwksRoutes } from './account/jwks-routes.ts'
-import { personalTokenEndpoints } from './account/personal-token-routes.ts'
-import { sessionEndpoints } from './account/session-routes.ts'
 import type { AdminParts } from './admin/admin-parts.ts'
 import { adminRoutes } from './admin/admin-routes.ts'
 import type { OAuthClient } from './cloud/client.ts'
@@ -160,11 +158,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
     }
   })
   const personalTokens = knownAtOnce(stores.personalTokens, ['create', 'end'], feed.catchUp)
-  addEndpoints(app, {
-    ...accessEndpoints(users),
-    ...sessionEndpoints(liveLogins),
-    ...personalTokenEndpoints(personalTokens)
-  })
+  addEndpoints(app, accountEndpoints({ users, liveLogins, personalTokens }))
   jwksRoutes(app, tokenParts)
   clientTokenRoutes(app, {
     clients: createClients(logins.database),

@@ -86,6 +86,22 @@ export interface Identity {
 /** What renews a login: who it belongs to, whatever their access. */
 export type LiveLogin = Omit<Identity, 'user'> & { readonly user: Pick<User, 'id' | 'provider' | 'username'> }
 
+/** Clocks of gateways and databases differ by less. */
+const CLOCKS_DIFFER_S = 60 * 60
+
+/**
+ * Whether a login is that of this person. The id alone is no proof: after a fail-over or from a restored backup it may have
+ * been given to somebody else. Names may have changed since the login of a person who was there before it.
+ */
+export const isLoginOf = (
+  { user: { provider, username }, issuedAt, authenticatedAt }: LiveLogin,
+  { user, createdAt }: { readonly user: User; readonly createdAt: Date }
+): boolean => {
+  const loggedInAt = authenticatedAt === 0 ? issuedAt : authenticatedAt
+  const isNamedSo = provider === user.provider && username === user.username
+  return isNamedSo || createdAt.getTime() / 1000 < loggedInAt - CLOCKS_DIFFER_S
+}
+
 export const PROFILES = ['Admin', 'Supervisor', 'Agente'] as const
 
 /** The person limited to these profiles; undefined: not limited. */

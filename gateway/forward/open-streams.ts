@@ -1,7 +1,7 @@
 // Registers every open stream by its person and token, and ends it within a second after the access to it ends.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
-import { type Identity, narrowedTo, type User } from '../identity.ts'
+import { type Identity, isLoginOf, narrowedTo, type User } from '../identity.ts'
 import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import type { Changed, Revocations, TokenState } from '../tokens/revocations.ts'
@@ -21,7 +21,7 @@ import { createStreamQuota, type StreamShares } from './stream-quota.ts'
 /** The current access of people, by id; without those who no longer exist or are disabled. */
 type FreshAccess = (
   userIds: readonly number[]
-) => Promise<ReadonlyMap<number, { readonly user: User; readonly version: number }>>
+) => Promise<ReadonlyMap<number, { readonly user: User; readonly version: number; readonly createdAt: Date }>>
 
 interface OpenStreamsOptions {
   revocations: Pick<Revocations, 'tokenState'>
@@ -174,9 +174,9 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     // A later look has overtaken this one.
     if (revocations.tokenState(identity) !== 'stale') return
     const access = found === 'unknown' ? undefined : found.get(identity.user.id)
-    const user = access && narrowedTo(access.user, identity.profilesAtMost)
-    if (user === undefined) return finish(entry, found === 'unknown' ? 4403 : 4401)
-    const renewed = { ...stream, identity: { ...identity, ...access, user } }
+    if (access === undefined || !isLoginOf(identity, access)) return finish(entry, found === 'unknown' ? 4403 : 4401)
+    const user = narrowedTo(access.user, identity.profilesAtMost)
+    const renewed = { ...stream, identity: { ...identity, version: access.version, user } }
     const route = options.checkAgain(renewed)
     if (route === undefined) finish(entry, 4403)
     else change(entry, { ...renewed, route })

@@ -23,6 +23,7 @@ export interface StoredPerson {
   version: number
   lowestAcceptedVersion: number
   disabled: boolean
+  createdAt: Date
   lastLoginAt: Date | null
   /** The person's groups could not be read the last time. */
   groupsUnreadable: boolean
@@ -141,7 +142,7 @@ const ORDER = 'u.assigned, lower(u.name), u.id'
 
 const SELECT = `
   SELECT u.id, u.name, u.email, u.username, u.provider, u.access_version AS version,
-    u.lowest_accepted_version AS "lowestAcceptedVersion", u.disabled, u.last_login_at AS "lastLoginAt",
+    u.lowest_accepted_version AS "lowestAcceptedVersion", u.disabled, u.created_at AS "createdAt", u.last_login_at AS "lastLoginAt",
     EXISTS (SELECT FROM directory_accounts d WHERE d.user_id = u.id AND d.groups_unread_since IS NOT NULL)
       AS "groupsUnreadable",
     ARRAY(SELECT p.name FROM user_profiles up JOIN profiles p ON p.id = up.profile_id
@@ -175,12 +176,12 @@ interface PersonRow extends Omit<StoredPerson, 'user' | 'assigned'> {
 
 const toPerson = (row: PersonRow): StoredPerson => {
   const { id, name, email, username, provider, profiles, areas } = row
-  const { version, lowestAcceptedVersion, disabled, lastLoginAt, groupsUnreadable } = row
+  const { version, lowestAcceptedVersion, disabled, createdAt, lastLoginAt, groupsUnreadable } = row
   const person = { id, name, email, username, provider, perfis: [...profiles], profiles, areas }
   const accessStatus = profiles.length > 0 && areas.length > 0 ? 'assigned' : 'unassigned'
   const assigned = { profiles: row.assignedProfiles, areas: row.assignedAreas, areaPrincipal: row.assignedMain }
   const user: User = { ...person, areaPrincipal: row.main ?? '', accessStatus }
-  return { user, assigned, version, lowestAcceptedVersion, disabled, lastLoginAt, groupsUnreadable }
+  return { user, assigned, version, lowestAcceptedVersion, disabled, createdAt, lastLoginAt, groupsUnreadable }
 }
 
 // Combining marks of Latin, Greek and Cyrillic that NFD separates, and Latin letters that it does not decompose.

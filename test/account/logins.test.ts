@@ -174,6 +174,26 @@ t.test('an Admin sees the sessions of a person and ends them all', async t => {
   t.equal((await list(first, admin, '/auth/admin/users/999999/sessions')).status, 404)
 })
 
+t.test('the token of a person who was lost opens nothing of the one who has got its id since', async t => {
+  const { token, user } = await login(first, 'ana')
+  const [own] = (await list(first, token)).body.items
+  const lost = await first.tokenFor({ id: user.id, username: 'lost' }, { ver: 100 })
+  for (const [method, path] of [
+    ['GET', '/auth/sessions'],
+    ['DELETE', '/auth/sessions'],
+    ['DELETE', `/auth/sessions/${own?.id}`],
+    ['GET', '/auth/tokens'],
+    ['DELETE', '/auth/tokens/1'],
+    ['GET', '/auth/account/access']
+  ] as const) {
+    const answer = await first.fetch(path, { method, token: lost })
+    t.match([answer.status, await answer.json()], [401, { code: 'GW_UNAUTHENTICATED' }], `${method} ${path}`)
+  }
+  t.equal((await first.fetch('/any/x', { token })).status, 200)
+  await postgres.query("UPDATE users SET created_at = created_at - interval '1 day' WHERE id = $1", [user.id])
+  t.equal((await list(first, lost)).status, 200, 'a person who was there before the login has been renamed since')
+})
+
 t.test('a token whose sub and ver are beyond the numbers of our tables is accepted like any other', async t => {
   const now = Math.floor(Date.now() / 1000)
   const wish = { name: 'x', profiles: [], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts'
 
 const START = 1_800_000_000_000
 
-type Access = { user: User; version: number } | undefined
+type Access = { user: User; version: number; createdAt?: Date } | undefined
 
 const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () => undefined, mayRenew = false) => {
   const clock = { now: START, set: 0 }
@@ -24,10 +24,10 @@ const world = (t: Test, freshAccess: (id: number) => Promise<Access> = async () 
     revocations,
     async freshAccess(ids) {
       asked.push(ids)
-      const found = new Map<number, NonNullable<Access>>()
+      const found = new Map<number, NonNullable<Access> & { createdAt: Date }>()
       for (const id of ids) {
         const access = await freshAccess(id)
-        if (access !== undefined) found.set(id, access)
+        if (access !== undefined) found.set(id, { createdAt: new Date(START), ...access })
       }
       return found
     },
@@ -123,6 +123,16 @@ t.test('a stream of an access token ends when its owner has not been confirmed f
   unconfirmed.add(1)
   streams.tick()
   t.same([byToken.ends, byLogin.ends], [[4401], []])
+})
+
+t.test('a stream of a lost person does not go on with the access of whoever has got the id since', async t => {
+  const another = { user: person({ id: 1, username: 'another', profiles: ['Agente'] }), version: 1 }
+  const renamed = { ...another, user: { ...another.user, id: 2 }, createdAt: new Date(START - 86_400_000) }
+  const { revocations, identity, open } = world(t, async id => (id === 1 ? another : renamed))
+  const [lost, kept] = [open(identity(1)), open(identity(2))]
+  revocations.learn({ versions: [1, 2].map(userId => ({ userId, version: 1, lowestAccepted: 0 })) })
+  await until(() => lost.ends.length > 0)
+  t.same([lost.ends, kept.ends], [[4401], []])
 })
 
 // RV-57

@@ -125,7 +125,7 @@ t.test('another route that a path may be read as ends a socket when it no longer
   }
   await users.createArea(actor, 'Oeste')
   const open = async (ver: number, profiles: string[]) => {
-    const token = await gateway.tokenFor({ id: user.id, profiles }, { ver })
+    const token = await gateway.tokenFor({ id: user.id, username: user.username, profiles }, { ver })
     return rawWebSocket(gateway.port, { path: '/api/reports.json', headers: { authorization: `Bearer ${token}` } })
   }
   const demoted = await open(await give('Supervisor'), ['Supervisor'])
