@@ -79,18 +79,20 @@ const enforce = async (
 
 /**
  * Compares these grants with those in force; if they are the same, reports that an instance has them. `isDue`: loading
- * them would put them into force.
+ * them would put them into force, or create profiles that a restored backup lacks.
  */
 export const checkGrants = (
   database: Database,
-  { grants, changedAt }: LoadedGrants
+  { grants, profiles, changedAt }: LoadedGrants
 ): Promise<GrantsProgress & { readonly isDue: boolean }> =>
   database.read(async manager => {
     await query(manager, REDATE)
     const [known] = await query<Checked>(manager, COMPARED, [grants.checksum, changedAt])
     if (known === undefined) return { generation: 0, isInForce: false, isDone: false, isDue: true }
     if (known.isInForce) await query(manager, REPORT, [grants.checksum, REPORT_MS])
-    return { ...known, isDue: !known.isInForce && (known.isNewer || known.isAbandoned) }
+    const [missing] = await query(manager, MISSING_PROFILES, [profiles])
+    const isDue = missing !== undefined || (!known.isInForce && (known.isNewer || known.isAbandoned))
+    return { ...known, isDue }
   })
 
 interface Checked extends GrantsProgress {
@@ -160,8 +162,8 @@ const WRITE_RULES = `
   SELECT * FROM jsonb_to_recordset($1::jsonb) AS rule (position integer, provider text, group_key text, tenant text,
     group_name text, profiles text[], areas text[], place text)`
 
-const CREATE_PROFILES = `
-  INSERT INTO profiles (name) SELECT unnest($1::text[]) EXCEPT SELECT name FROM profiles ON CONFLICT DO NOTHING`
+const MISSING_PROFILES = 'SELECT unnest($1::text[]) AS name EXCEPT SELECT name FROM profiles'
+const CREATE_PROFILES = `INSERT INTO profiles (name) ${MISSING_PROFILES} ON CONFLICT DO NOTHING`
 const CREATE_AREAS = `
   INSERT INTO areas (name)
   SELECT wanted FROM unnest($1::text[]) AS wanted

@@ -252,8 +252,10 @@ const TIMELINE = `CASE WHEN pg_is_in_recovery() THEN '${STANDBY}' ELSE
 /** No such function, none that may be called, none that is supported, or no such syntax (PostgreSQL documentation, appendix A). */
 const NO_TIMELINE: ReadonlySet<string> = new Set(['42883', '42501', '0A000', '42601'])
 
-/** The tables: a backup that is restored on the same server, beside them or in their place, has others. */
-const PLACE = `'/' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || 'users'::regclass::oid`
+/** A backup that is restored on the same server, into another database that takes the place of this one, has another. */
+const DATABASE = "'/' || (SELECT oid FROM pg_database WHERE datname = current_database())"
+/** And the tables: one that is restored in their place has others. */
+const PLACE = `${DATABASE} || '/' || 'users'::regclass::oid`
 const NONE = "''"
 
 /** Databases that have no timelines to ask for, as services that only resemble Postgres. */
@@ -280,9 +282,10 @@ const hasTimeline = (database: Database): Promise<boolean> =>
       error => !NO_TIMELINE.has(databaseCode(error))
     )
 
-/** Empty if the database has none. */
+/** With the database on it; empty if there are no timelines to ask for. */
 export const readTimeline = (database: Database): Promise<string> =>
   onTimeline(database, async timeline => {
-    const [row] = await database.read(manager => query<{ timeline: string }>(manager, `SELECT ${timeline} AS timeline`))
+    const place = timeline === NONE ? NONE : `${timeline} || ${DATABASE}`
+    const [row] = await database.read(manager => query<{ timeline: string }>(manager, `SELECT ${place} AS timeline`))
     return row?.timeline ?? ''
   })

@@ -151,6 +151,18 @@ t.test('newer files win, older ones come into force when no instance has the new
   t.match(await loadGrants(database, newer), { isInForce: false }, 'older files that were saved again are newer')
 })
 
+t.test('profiles of the files that a restored backup lacks are made again, without a reload', async t => {
+  const { database, users, url } = await openWorld([])
+  const files = { ...filesWith(LIST), profiles: ['Financeiro'] }
+  await loadGrants(database, files)
+  t.match(await checkGrants(database, files), { isInForce: true, isDue: false })
+  await postgres.query("DELETE FROM profiles WHERE name = 'Financeiro'", [], url)
+  t.match(await checkGrants(database, files), { isInForce: true, isDue: true })
+  await loadGrants(database, files, true)
+  t.match(await checkGrants(database, files), { isInForce: true, isDue: false })
+  t.ok((await users.listProfiles()).some(({ name }) => name === 'Financeiro'))
+})
+
 t.test('whom the release before granted something else, or an area was taken from, is looked at again', async t => {
   const { users, database, url } = await openWorld()
   const { user } = await users.syncPerson(person('nuno', { groups: [VENDAS] }))

@@ -4,6 +4,7 @@ import { EventEmitter, once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createClients } from '../../gateway/store/clients.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
@@ -17,7 +18,7 @@ import { measureOwnTime, within } from '../support/own-time.ts'
 import { countLockWaits, startOwnPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openBare, openClient, openStore, person } from '../support/store.ts'
-import { until } from '../support/until.ts'
+import { succeeds, until } from '../support/until.ts'
 
 /** What other tests leave open would count as unfinished here. */
 const postgres = await startOwnPostgres(t)
@@ -160,6 +161,30 @@ t.test('a backup that takes the place of the database on the same server is read
   t.match(await restored.changesSince(after.cursor), { complete: false })
   await postgres.query('ALTER TABLE users RENAME TO gone; CREATE TABLE users (LIKE gone)', [], url)
   t.match(await restored.changesSince(after.cursor), { complete: true }, 'into the same database')
+})
+
+t.test('a backup that takes the place of the database under a gateway breaks no audit log', async t => {
+  const { url, database } = await openStore(t, postgres)
+  const name = new URL(url).pathname.slice(1)
+  const command = (statement: string) => postgres.query(statement, [], postgres.url)
+  await database.close()
+  await until(() => succeeds(command(`CREATE DATABASE backup TEMPLATE ${name}`)), 'nothing uses it')
+  const { audit } = await openStore(t, postgres, url)
+  for (let n = 0; n < 20; n++) await audit.append({ actor, action: 'lost' })
+  const reasons: string[] = []
+  const note = ({ reason = '' }: { reason?: string }) => void reasons.push(reason)
+  const log = { ...quiet, info: () => undefined, warn: note, error: note } as never
+  const watch = createAuditWatch(audit, log, { everyMs: 20, lookMs: 20 })
+  t.teardown(watch.close)
+  await until(() => watch.last().state === 'ok' && watch.last().entries === 20)
+  await command(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+  await command(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
+  await until(() => succeeds(command(`ALTER DATABASE ${name} RENAME TO former`)))
+  await command(`ALTER DATABASE backup RENAME TO ${name}`)
+  await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
+  await until(() => watch.last().entries === 0)
+  t.match(watch.last(), { state: 'ok', firstBroken: undefined })
+  t.notOk(reasons.includes('audit-broken'))
 })
 
 t.test('revoking twice keeps the later end, and what has expired is forgotten', async t => {
