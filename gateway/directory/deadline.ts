@@ -21,6 +21,7 @@ export const startDeadline = (timeoutMs: number) => {
     controller.abort(new DirectoryFailure('directory-timeout', `not completed within ${timeoutMs} ms`))
   const resume = () => {
     stop()
+    if (signal.aborted) return
     runningSince = performance.now()
     // After a stall, the response may already be waiting to be read.
     const mine = setTimeout(() => setImmediate(() => timer === mine && giveUp()), leftMs)

@@ -57,7 +57,8 @@ export const searchThenBind = async (
   const { search, settings } = exchange.plan
   if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
   // A flood of guesses must not turn into a flood of searches.
-  await exchange.guard.expect(full)
+  exchange.deadline.pause()
+  await exchange.guard.expect(full).finally(exchange.deadline.resume)
   const connection = await exchange.open()
   await service.bind(connection)
   const readAt = performance.now()
@@ -255,17 +256,18 @@ const checkIdentity = async (
     })
 }
 
-/** Waiting for a permit does not count towards LDAP_TIMEOUT_MS. */
+/** Only the bind itself counts towards LDAP_TIMEOUT_MS: neither waiting for a permit nor storing what came of it. */
 const guarded = <T>(
   { deadline, guard }: LoginExchange,
   account: GuardedAccount,
   bind: () => Promise<T>
 ): Promise<T> => {
-  deadline.pause()
-  return guard.bind(account, () => {
+  const send = () => {
     deadline.resume()
-    return bind()
-  })
+    return bind().finally(deadline.pause)
+  }
+  deadline.pause()
+  return guard.bind(account, send).finally(deadline.resume)
 }
 
 /** A result 49 without further detail. */

@@ -3,6 +3,8 @@
 import t, { type Test } from 'tap'
 import { createDirectory, createRefusalPace } from '../../gateway/directory/directory.ts'
 import { DIRECTORY_REASONS, DirectoryFailure } from '../../gateway/directory/failure.ts'
+import { bindThenRead, searchThenBind } from '../../gateway/directory/log-in.ts'
+import { planOf } from '../../gateway/directory/plan.ts'
 import type { LdapSettings } from '../../gateway/settings/settings.ts'
 import {
   disconnection,
@@ -60,6 +62,37 @@ const bindThen =
 /** Answers the bind, or the search after it, with these very bytes. */
 const raw = (...bytes: (number | Buffer)[]) =>
   Buffer.concat(bytes.map(byte => (typeof byte === 'number' ? Buffer.from([byte]) : byte)))
+
+t.test('only the bind counts as time of the directory, not what the database takes before and after it', async t => {
+  const running: boolean[] = []
+  let isRunning = true
+  const set = (is: boolean) => () => {
+    isRunning = is
+  }
+  const note = async () => void running.push(isRunning)
+  const exchange = {
+    plan: planOf(settingsFor('ldap://127.0.0.1:1', { userDnTemplate: CORP.userDnTemplate, searchBase: undefined })),
+    deadline: { pause: set(false), resume: set(true) },
+    guard: {
+      expect: () => note().then(() => Promise.reject(new Error('held back'))),
+      bind: async <T>(_: unknown, bind: () => Promise<T>) => {
+        await note()
+        const result = await bind()
+        await note()
+        return result
+      }
+    },
+    open: async () => ({ bindPerson: note })
+  }
+  const typed = { login: 'maria', full: 'maria', password: 'segredo' }
+  await bindThenRead(exchange as never, typed)
+  await note()
+  t.same(running, [false, true, false, true])
+  const searching = { ...exchange, plan: { ...exchange.plan, search: {} } }
+  await t.rejects(searchThenBind(searching as never, {} as never, typed), { message: 'held back' })
+  await note()
+  t.same(running.slice(4), [false, true])
+})
 
 t.test('a directory that accepts and never answers is given up at the deadline', async t => {
   t.equal(await login(t, () => {}, HASTY), 'directory-timeout, unanswered')
