@@ -39,10 +39,11 @@ export const accountNames = (entry: EntryNames | undefined, reached: Reached): A
   return { subject, username, names: [...new Set(proven)] }
 }
 
-const STABLE = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** Whether a subject is an entryUUID or an objectGUID in canonical form, rather than a login. */
+export const isStable = (subject: string): boolean => /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(subject)
 
 /** A login that looks like a stable subject must not be taken for the account that has it. */
-export const loginSubject = (login: string): string => (STABLE.test(login) ? `login ${login}` : login)
+export const loginSubject = (login: string): string => (isStable(login) ? `login ${login}` : login)
 
 /**
  * The guard of a login that no entry has. With the part before `@`, because an account that exists has one guard for its

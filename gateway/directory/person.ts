@@ -1,5 +1,5 @@
 // Builds a person from a directory entry: stable subject, name and e-mail.
-import { accountNames } from './account-names.ts'
+import { accountNames, isStable } from './account-names.ts'
 import { foldLogin } from './names.ts'
 
 export interface DirectoryPerson {
@@ -127,7 +127,7 @@ const readableText = (bytes: Buffer): string => {
 /** entryUUID (RFC 4530 §2.1). */
 const uuidOf = (entry: DirectoryEntry): string | undefined => {
   const text = firstText(entry, 'entryUUID').toLowerCase()
-  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text) ? text : undefined
+  return isStable(text) ? text : undefined
 }
 
 /** objectGUID: 16 bytes, the first three groups little-endian (MS-DTYP §2.3.4.2). */
@@ -140,9 +140,8 @@ const guidOf = (entry: DirectoryEntry): string | undefined => {
 
 /** The 16 bytes of the objectGUID in a subject; undefined if it is not one. */
 export const guidBytes = (subject: string): Buffer | undefined => {
-  const hex = subject.replaceAll('-', '')
-  if (!/^[0-9a-f]{32}$/.test(hex)) return undefined
-  const bytes = Buffer.from(hex, 'hex')
+  if (!isStable(subject)) return undefined
+  const bytes = Buffer.from(subject.replaceAll('-', ''), 'hex')
   return Buffer.from([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].map(index => bytes[index] ?? 0))
 }
 
