@@ -9,6 +9,7 @@ import { type Contained, contain } from '../values/contain.ts'
 /** In each period, so much must arrive of a body to which no response has begun: about 50 bytes per second. */
 const RATE_PERIOD_MS = 60_000
 const RATE_PERIOD_BYTES = 3000
+const NOTHING = Buffer.alloc(0)
 
 export interface UploadOwner extends Contained {
   /** The body is complete, or enough of it has arrived for a connection to be asked for; called once. */
@@ -152,11 +153,13 @@ export class Upload implements BodyConsumer {
   }
 
   #send(connection: UpstreamConnection, bytes: Buffer): boolean {
-    return this.#isChunked ? connection.writeChunk(bytes) : connection.write(bytes)
+    if (!this.#isChunked) return connection.write(bytes)
+    // RFC 9112 §7.1
+    return connection.write(bytes, `${bytes.length.toString(16)}\r\n`, '\r\n')
   }
 
   #finish(connection: UpstreamConnection) {
-    if (this.#isChunked) connection.write('0\r\n\r\n')
+    if (this.#isChunked) connection.write(NOTHING, '0\r\n\r\n')
     connection.finish()
   }
 

@@ -1,6 +1,6 @@
 // Carries one request at a time on one socket to one target, and reuses it only if its state is certain.
 import type { Socket } from 'node:net'
-import { flushSoon, readMemory, type Waiting, writeCopy } from '../http/outbox.ts'
+import { flushSoon, Outbox, type OutboxOwner, readMemory, type Waiting } from '../http/outbox.ts'
 import type { ClientConnection, Takeover } from '../http/request.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { contain, endThrown, noteFault } from '../values/contain.ts'
@@ -48,7 +48,7 @@ type State = 'dialling' | 'open' | 'deaf' | 'closed'
 const NEVER = Number.POSITIVE_INFINITY
 
 /** A class, for memory and speed: there is one per open socket, used for every request. */
-export class UpstreamConnection implements Waiting, ResponseSink {
+export class UpstreamConnection implements Waiting, OutboxOwner, ResponseSink {
   /** In the route table in use, which may be a later one than at dialling, like its upstream. */
   target: Target
   upstream: Upstream
@@ -67,6 +67,8 @@ export class UpstreamConnection implements Waiting, ResponseSink {
   isBound = false
   readonly #events: ConnectionEvents
   readonly #socket: Socket
+  /** Of request bodies. */
+  readonly #outbox: Outbox
   readonly #parser = new ResponseParser()
   #state: State = 'dialling'
   #requester: Requester | undefined
@@ -101,6 +103,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
       buffer: readMemory,
       callback: count => this.#takeContained(readMemory.subarray(0, count))
     })
+    this.#outbox = new Outbox(this.#socket, this)
     this.#socket.on(target.tls ? 'secureConnect' : 'connect', () => {
       if (this.#state === 'dialling') this.#state = 'open'
       contain(this, connected => {
@@ -108,7 +111,6 @@ export class UpstreamConnection implements Waiting, ResponseSink {
         connected.#requester?.onConnected?.()
       })
     })
-    this.#socket.on('drain', () => contain(this, full => full.#requester?.onDrain?.()))
     keepAfterFailedWrite(this.#socket, error => contain(this, failed => failed.#onWriteFailed(error)))
     if (target.tls) {
       watchForAlert(this.#socket, () => {
@@ -163,21 +165,20 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.#socket.write(head, 'latin1')
   }
 
-  /** Sends more of the request body, copied. Returns false if the socket is full: wait for `onDrain`. */
-  write(bytes: Buffer | string): boolean {
-    this.#beforeWrite()
-    return typeof bytes === 'string' ? this.#socket.write(bytes, 'latin1') : writeCopy(this.#socket, bytes)
+  /** Sends more of the request body, copied, between two texts. Returns false if it is not taken at once: wait for `onDrain`. */
+  write(bytes: Buffer, before = '', after = ''): boolean {
+    this.flush()
+    this.#hasBody = true
+    if (this.#state === 'open') this.#alive()
+    return this.#outbox.sendBytes(before, bytes, after)
   }
 
-  /** The same as one chunk of a chunked body (RFC 9112 §7.1). */
-  writeChunk(bytes: Buffer): boolean {
-    this.#beforeWrite()
-    this.#socket.cork()
-    this.#socket.write(`${bytes.length.toString(16)}\r\n`, 'latin1')
-    writeCopy(this.#socket, bytes)
-    const flows = this.#socket.write('\r\n', 'latin1')
-    this.#socket.uncork()
-    return flows
+  flushSoon(waiting: Waiting): void {
+    flushSoon(waiting)
+  }
+
+  onTaken(): void {
+    this.#requester?.onDrain?.()
   }
 
   /** The whole request has been written. */
@@ -229,6 +230,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     if (this.destroyed) return
     this.#state = 'closed'
     this.#requester = undefined
+    this.#outbox.close()
     this.#socket.destroy()
     contain(this, closed => closed.#events.onClosed(closed))
   }
@@ -317,6 +319,7 @@ export class UpstreamConnection implements Waiting, ResponseSink {
 
   #settle() {
     if (!this.#mayFollow || !this.#isComplete || this.#keepAliveMs === 0) return this.destroy()
+    this.#outbox.flush()
     // TLS reports a write as done in a later phase of the turn than that in which its response may arrive.
     if (this.#socket.writableLength === 0) this.#rest()
     else setImmediate(() => contain(this, written => written.#rest()))
@@ -331,12 +334,6 @@ export class UpstreamConnection implements Waiting, ResponseSink {
     this.idleSince = this.#readAt
     this.deadline = this.idleSince + this.#keepAliveMs
     this.#events.onFree(this)
-  }
-
-  #beforeWrite() {
-    this.flush()
-    this.#hasBody = true
-    if (this.#state === 'open') this.#alive()
   }
 
   #alive(at = this.#events.now()) {

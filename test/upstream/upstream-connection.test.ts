@@ -1,6 +1,7 @@
 // A connection to a backend carries one request after another, and loses none that could be sent again, for as long as it is kept.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { callUpstream } from '../../gateway/socketio/polling/call-upstream.ts'
@@ -155,6 +156,21 @@ t.test('no request waits behind a body that its backend has answered and does no
   const answeredAt = performance.now()
   await until(() => performance.now() > answeredAt + 60)
   t.equal(await call('GET'), 200)
+})
+
+t.test('of a body that arrives byte by byte, no more than a few wait for a backend that takes none', async t => {
+  const server = createServer(socket => {
+    socket.on('error', () => undefined)
+    t.teardown(() => socket.destroy())
+  })
+  const plain = upstreamAt(await listen(t, server))
+  // What is behind the handshake of TLS, which never ends here, waits.
+  const upstream = { ...plain, targets: plain.targets.map(target => ({ ...target, tls: true })) }
+  const connection = openConnection(t, upstream)
+  connection.send('PUT', 'PUT / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n', requesterOf({}), 1000)
+  let pieces = 1
+  for (; pieces < 1000 && connection.write(Buffer.from('x')); pieces++) await nextTurn()
+  t.ok(pieces < 10, `${pieces} pieces`)
 })
 
 t.test('a backend may say for hours that it is still working, but not without pause', async t => {
