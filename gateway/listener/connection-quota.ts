@@ -44,17 +44,18 @@ export const createConnectionQuota = (options: QuotaOptions) => {
     const known = elsewhere.get(key)
     return known === undefined || now() - known.at > KNOWN_MS ? 0 : known.count
   }
+  const note = (reports: readonly (readonly [key: string, count: number])[]) => {
+    const at = now()
+    for (const [key, known] of elsewhere) if (at - known.at > KNOWN_MS) elsewhere.delete(key)
+    for (const [key, count] of reports) elsewhere.set(key, { count, at })
+  }
 
   const askOthers = async (of: NonNullable<typeof ask>) => {
     isAsking = true
     while (many.size > 0) {
       const keys = [...many]
       const replies = await of(keys.map(key => [key, (here.get(key) ?? 0) + heldElsewhere(key)]))
-      const at = now()
-      for (const [key, known] of elsewhere) if (at - known.at > KNOWN_MS) elsewhere.delete(key)
-      keys.forEach((key, index) => {
-        elsewhere.set(key, { count: replies.reduce<number>((sum, one) => sum + countAt(one, index), 0), at })
-      })
+      note(keys.map((key, index) => [key, replies.reduce<number>((sum, one) => sum + countAt(one, index), 0)]))
       await new Promise(resolve => setTimeout(resolve, ASK_EVERY_MS).unref())
     }
     isAsking = false
@@ -86,12 +87,12 @@ export const createConnectionQuota = (options: QuotaOptions) => {
     },
     /** Another process asks: returns the number held here, for each claim in turn. */
     answer(claims: unknown): number[] {
-      const at = now()
-      return (Array.isArray(claims) ? claims : []).map(([key, total]: Claim) => {
-        const held = here.get(key) ?? 0
-        if (!many.has(key)) elsewhere.set(key, { count: Math.max(0, total - held), at })
-        return held
-      })
+      const asked: readonly Claim[] = Array.isArray(claims) ? claims : []
+      const heldHere = (key: string) => here.get(key) ?? 0
+      // Of its own, this process asks.
+      const news = asked.filter(([key]) => !many.has(key))
+      note(news.map(([key, total]) => [key, Math.max(0, total - heldHere(key))]))
+      return asked.map(([key]) => heldHere(key))
     }
   }
 }

@@ -5,6 +5,7 @@ import net, { createConnection } from 'node:net'
 import t from 'tap'
 import { createClientAddress } from '../../gateway/http/client-address.ts'
 import { type ConnectionQuota, createConnectionQuota } from '../../gateway/listener/connection-quota.ts'
+import { collectGarbage } from '../support/garbage.ts'
 import { startGateway } from '../support/gateway.ts'
 import { placesFor, startListener } from '../support/http-listener.ts'
 
@@ -46,6 +47,22 @@ t.test('of many processes, each asks before they could hold more than the quota 
   entered(quota, '192.0.2.1', 1)
   t.same(asked, [[['192.0.2.1', 10]]])
   for (let left = 10; left > 0; left--) quota.leave('192.0.2.1')
+})
+
+t.test('what other processes have asked about is forgotten', async t => {
+  let clock = 0
+  const quota = createConnectionQuota({ most: 1000, clientAddress, ask: async () => [], now: () => clock })
+  t.same(quota.answer([['192.0.2.1', 999]]), [0])
+  t.equal(entered(quota, '192.0.2.1', 5), 1, 'it counts at first')
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (let n = 0; n < 2000; n++) {
+    clock += 1001
+    quota.answer(Array.from({ length: 100 }, (_, i) => [`2001:db8:${n}:${i}::/64`, 1]))
+  }
+  collectGarbage()
+  t.ok(process.memoryUsage().heapUsed - before < 10_000_000)
+  t.equal(entered(quota, '192.0.2.1', 5), 5)
 })
 
 t.test('a connection too many is closed at once, and one that ends makes room', async t => {
