@@ -230,7 +230,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     this.#isNew = false
     request.owner?.onClosed()
     if (this.#phase === 'closed') return
-    const isStopping = this.#host.isDraining && this.#intake.length === 0
+    const isStopping = this.#host.isDraining && this.#intake.isIdle()
     if (!response.keepAlive || !request.isComplete || this.#hasPeerEnded || isStopping) {
       this.#linger()
       this.#socket.end()
@@ -258,7 +258,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   }
 
   onDrain(sparesNew: boolean): void {
-    const isIdle = this.#phase === 'head' && this.#intake.length === 0
+    const isIdle = this.#phase === 'head' && this.#intake.isIdle()
     if (isIdle && !(sparesNew && this.#isNew)) this.destroy()
     else if (this.#phase === 'linger') this.deadline = Math.min(this.deadline, this.#host.now + this.#silenceMs)
   }

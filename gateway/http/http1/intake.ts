@@ -117,6 +117,12 @@ export class Intake {
     return this.#held.length
   }
 
+  /** Whether nothing of a next request has arrived, but empty lines at most, which begin no head (RFC 9112 §2.2). */
+  isIdle(): boolean {
+    this.#skipEmptyLines()
+    return this.#held.length === 0 || (this.#held.length === 1 && this.#held[0] === CR)
+  }
+
   /** A head has begun to arrive, and was incomplete when it was last read. */
   get hasBegun(): boolean {
     return this.#heads.hasBegun
@@ -135,15 +141,12 @@ export class Intake {
   /** Consumes the next head. Returns undefined while it is incomplete. */
   readHead(): ReturnType<HeadReader['read']> {
     this.#release()
-    this.#skipEmptyLines()
-    const isHalfEmptyLine = this.#held.length === 1 && this.#held[0] === CR
-    if (this.#held.length === 0 || isHalfEmptyLine) return undefined
+    if (this.isIdle()) return undefined
     const found = this.#heads.read(this.#held)
     if (typeof found === 'object') this.#consume(found.end)
     return found
   }
 
-  /** They begin no head (RFC 9112 §2.2). */
   #skipEmptyLines() {
     let at = 0
     while (this.#held[at] === CR && this.#held[at + 1] === LF) at += 2
