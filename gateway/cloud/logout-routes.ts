@@ -1,7 +1,8 @@
 // Ends sessions on behalf of the cloud provider: OpenID Connect Back-Channel Logout 1.0.
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import { NotFound } from '../errors.ts'
+import { BadRequest, NotFound } from '../errors.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
+import { createReports } from '../login/reports.ts'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
 import { object, string } from '../values/json-schema.ts'
 import type { OAuthClient } from './client.ts'
@@ -19,6 +20,7 @@ interface LogoutRoutesParts {
 const errorSchema = { ...oauthErrorSchema, description: 'See OpenID Connect Back-Channel Logout 1.0, §2.8' }
 
 export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions, log }: LogoutRoutesParts): void => {
+  const isNews = createReports(() => performance.now())
   withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/oauth/cloudidp/backchannel-logout',
@@ -41,7 +43,10 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
           return reply.code(200).send()
         } catch (error) {
           if (!(error instanceof LogoutTokenError || error instanceof OAuthFailure)) throw error
-          log.warn({ ...from, reason: 'logout-token', err: error }, 'refused a logout from the cloud provider')
+          // Anyone can send tokens. The access log has a line for each.
+          exchange.error = new BadRequest({ reason: 'logout-token', cause: error })
+          if (isNews(error.message))
+            log.warn({ ...from, reason: 'logout-token', err: error }, 'refused a logout from the cloud provider')
           // The sender of a logout token does not learn what the provider responded.
           const description =
             error instanceof LogoutTokenError ? error.message : 'the logout token cannot be verified at the moment'

@@ -6,6 +6,7 @@ import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
 
 const EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const BACKCHANNEL = '/auth/oauth/cloudidp/backchannel-logout'
@@ -169,6 +170,19 @@ t.test('a logout token that is not right, or was used before, ends nothing', asy
   t.equal((await post(good)).status, 200)
   t.equal((await post(good, second.url)).status, 400, 'used before, on another instance')
   t.equal(await statusOf(token), 200)
+})
+
+t.test('garbage sent as logout tokens does not flood the log: each has its line of the access log alone', async t => {
+  for (let n = 0; n < 30; n++) t.equal((await post(`garbage ${n}`)).status, 400)
+  const refusals = () => world.log.filter(({ reason }) => reason === 'logout-token')
+  const requests = () => refusals().filter(({ path }) => path === BACKCHANNEL)
+  await until(() => requests().length >= 30)
+  t.match(requests().at(-1), {
+    level: 30,
+    decision: 'refuse',
+    causes: [/^the logout token is not valid \(malformed\)$/]
+  })
+  t.ok(refusals().filter(({ level }) => level === 40).length < 10)
 })
 
 t.test('a logout names the address of the provider’s, if asked to and if the login came from there', async t => {
