@@ -10,6 +10,8 @@ import type { TokenUse } from './token-uses.ts'
 
 /** Tokens per generation, which are all kept if they are used in turn; two generations take 60 to 100 MB. */
 const GENERATION = 32_768
+/** A longer one counts as more than one. */
+const USUAL_LENGTH = 1024
 
 interface Remembered {
   readonly token: string
@@ -59,7 +61,9 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
   const now = options.now ?? Date.now
   // Found by the signature, a tenth of the text to hash, and then compared completely: only exactly the same bytes are ever
   // accepted as verified.
-  const remembered = boundedMap<string, Remembered>(2 * (options.generation ?? GENERATION))
+  const remembered = boundedMap<string, Remembered>(2 * (options.generation ?? GENERATION), ({ token }) =>
+    Math.max(1, token.length / USUAL_LENGTH)
+  )
   let hits = 0
   let misses = 0
 

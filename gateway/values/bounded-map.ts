@@ -15,19 +15,27 @@ interface BoundedMap<K, V> {
  * Deleting the oldest entry of a single Map would make V8 walk past all entries that were deleted before it.
  *
  * @param most maximum number of entries; the most recently used half is always kept
+ * @param weigh as how many entries one counts, which does not change
  */
-export const boundedMap = <K, V>(most: number): BoundedMap<K, V> => {
+export const boundedMap = <K, V>(most: number, weigh = (_value: V): number => 1): BoundedMap<K, V> => {
   const generation = Math.ceil(most / 2)
   let young = new Map<K, V>()
   let old = new Map<K, V>()
+  /** Of the young ones. */
+  let weight = 0
+
+  const weightOf = (known: V | undefined) => (known === undefined ? 0 : weigh(known))
 
   const set = (key: K, value: V): void => {
-    if (young.size >= generation && !young.has(key)) {
+    const known = young.get(key)
+    if (weight >= generation && known === undefined) {
       old = young
       young = new Map()
+      weight = 0
     }
     old.delete(key)
     young.set(key, value)
+    weight += weigh(value) - weightOf(known)
   }
 
   return {
@@ -40,12 +48,14 @@ export const boundedMap = <K, V>(most: number): BoundedMap<K, V> => {
       return aged
     },
     delete(key) {
+      weight -= weightOf(young.get(key))
       young.delete(key)
       old.delete(key)
     },
     clear() {
       young.clear()
       old.clear()
+      weight = 0
     },
     values: () => [...young.values(), ...old.values()],
     size: () => young.size + old.size

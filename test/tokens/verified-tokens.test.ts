@@ -390,6 +390,8 @@ t.test('a token is verified once, and asked about anew whenever revocations chan
     return verified.counts().size
   })
   t.equal(Math.max(...sizes), 4, 'two generations of two')
+  for (let n = 0; n < 20; n++) ask(`x.${'y'.repeat(8000)}.${n}`)
+  t.equal(verified.counts().size, 2, 'long ones take the places of several')
 
   const revokedBefore = createRevocations(() => NOW_S * 1000)
   revokedBefore.learn({ tokens: [{ jti: 'first.seen.now', expiresAt: NOW_S + 99 }] })

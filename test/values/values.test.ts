@@ -26,6 +26,25 @@ t.test('a bounded map never holds more than its bound, and always the half of it
   t.same([map.size(), map.values()], [0, []])
 })
 
+t.test('what counts as several entries of a bounded map takes their places', async t => {
+  const map = boundedMap<number, number>(20, weight => weight)
+  for (let key = 0; key < 100; key++) {
+    map.set(key, 5)
+    t.ok(map.size() <= 4)
+    t.equal(map.get(Math.max(0, key - 1)), 5)
+  }
+  map.clear()
+  for (const weight of [9, 9, 1]) map.set(0, weight)
+  for (let key = 1; key <= 9; key++) map.set(key, 1)
+  map.delete(9)
+  map.set(10, 1)
+  t.equal(map.size(), 10, 'the latest value of a key counts, and none that was deleted')
+  map.set(11, 1)
+  map.set(12, 9)
+  map.set(13, 1)
+  t.same([map.get(0), map.get(13)], [undefined, 1])
+})
+
 t.test('a task asked for many times while it runs, runs once more, and only then', async t => {
   const releases: (() => void)[] = []
   const ask = coalesce(() => new Promise<number>(resolve => releases.push(() => resolve(releases.length))))
