@@ -8,6 +8,7 @@ import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
+import type { Revocations } from '../tokens/revocations.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { bearerTokenOf } from './authenticate.ts'
 import { createBasicToken } from './basic-token.ts'
@@ -19,7 +20,8 @@ import { createSessionCookie } from './session-cookie.ts'
 
 interface CredentialParts {
   readonly verifiedTokens: VerifiedTokens
-  readonly tokens: Pick<AccessTokens, 'renewsAt'>
+  readonly tokens: Pick<AccessTokens, 'outlived' | 'renewsAt'>
+  readonly revocations: Pick<Revocations, 'tokenState'>
   readonly renewLogin: RenewLogin
   readonly endLogin: (login: Identity, context: { requestId: string; ip: string }) => Promise<void>
 }
@@ -32,7 +34,7 @@ export const createCredentials = (
   routes: () => Pick<RouteTable, 'hosts' | 'namesHost'>,
   page: RefusalPage
 ) => {
-  const { verifiedTokens, endLogin } = parts
+  const { verifiedTokens, tokens, revocations, endLogin } = parts
   const { publicUrl, frontendUrl, corsOrigins, browserSession, jwt } = settings
   const hosts = createOwnHosts(publicUrl, routes)
   const hostLogin = createHostLogin({ publicUrl, secrets: [jwt.secret, ...jwt.previousSecrets], hosts })
@@ -43,6 +45,10 @@ export const createCredentials = (
         hosts,
         hostLogin,
         verifiedTokens,
+        outlived(token) {
+          const login = tokens.outlived(token)
+          return login === undefined || revocations.tokenState(login) === 'revoked' ? undefined : login
+        },
         endReplaced: (login, { requestId, client }) => endLogin(login, { requestId, ip: client.address })
       })
     : undefined
@@ -63,7 +69,7 @@ export const createCredentials = (
             cookies: sessionCookie,
             renewLogin: parts.renewLogin,
             identify: verifiedTokens.identify,
-            renewsAt: parts.tokens.renewsAt
+            renewsAt: tokens.renewsAt
           }),
     ownCookies,
     answers,

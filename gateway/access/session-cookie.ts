@@ -19,6 +19,8 @@ interface SessionCookieParts {
   hosts: Pick<OwnHosts, 'areNamed' | 'named' | 'originOf'>
   hostLogin: Pick<HostLogin, 'begin'>
   verifiedTokens: Pick<VerifiedTokens, 'identify'>
+  /** The login of a token that has expired, if it goes on by renewed ones, such as those in the cookies of other hosts. */
+  outlived: (token: string) => Identity | undefined
   /** Ends the login that another one replaces in the same browser. Throws `GW_UNAVAILABLE` if that cannot be stored. */
   endReplaced: (identity: Identity, exchange: Exchange) => Promise<void>
 }
@@ -95,6 +97,10 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     const { token } = read(exchange.head.cookie)
     return token === undefined ? undefined : identify(token, hosts.named(exchange))
   }
+
+  /** What a login takes the place of, and a logout ends. */
+  const lastLoginIn = (exchange: Exchange): Identity | undefined =>
+    loginIn(exchange) ?? parts.outlived(read(exchange.head.cookie).token ?? '')
 
   const checkOrigin = (exchange: Exchange): void => {
     const { method, request } = exchange
@@ -175,7 +181,7 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
      */
     async begin(exchange: Exchange, token: string): Promise<string[]> {
       if (hosts.named(exchange) !== undefined) return []
-      const [before, now] = [loginIn(exchange), identify(token, undefined)]
+      const [before, now] = [lastLoginIn(exchange), identify(token, undefined)]
       const isKept = before?.subject === now?.subject && !hosts.areNamed()
       if (before === undefined || isKept) return setCookies(token)
       await parts.endReplaced(before, exchange).catch(async (error: unknown) => {
@@ -194,7 +200,7 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     end,
     /** After a logout: the cookie ends, and with it another login of the same person that it holds. */
     async endAfter(exchange: Exchange): Promise<string[]> {
-      const [kept, own] = [loginIn(exchange), exchange.identity]
+      const [kept, own] = [lastLoginIn(exchange), exchange.identity]
       if (kept !== undefined && kept.subject === own?.subject && kept.tokenId !== own.tokenId)
         await parts.endReplaced(kept, exchange)
       return end()

@@ -114,7 +114,7 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     )
   }
 
-  const check = (token: string): Identity | GatewayError => {
+  const check = (token: string, takesExpired = false): Identity | GatewayError => {
     const key = signedBy(token)
     const parts = key === -1 ? [] : token.split('.', 4)
     const [headerPart, payloadPart] = parts
@@ -130,7 +130,7 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     ) {
       return new Unauthenticated({ reason: 'bad-header' })
     }
-    const identity = readClaims(decodePart(payloadPart), { nowS: now() / 1000, mostLifeS })
+    const identity = readClaims(decodePart(payloadPart), { nowS: now() / 1000, mostLifeS, takesExpired })
     if (!(identity instanceof GatewayError)) verified[key] = (verified[key] ?? 0) + 1
     return identity
   }
@@ -176,6 +176,12 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     },
     /** The same, but the refusal is returned. */
     check,
+    /** The login of a token that has expired, if copies of it that were renewed later may be valid; undefined: it is none. */
+    outlived(token: string): Identity | undefined {
+      const login = check(token, true)
+      const nowS = now() / 1000
+      return login instanceof GatewayError || login.expiresAt > nowS || endOf(login) <= nowS ? undefined : login
+    },
     /** Number of tokens that passed `verify`, by the secret that signed them: the current one, then the previous ones. */
     verified,
     /** Index of the secret that signed it: 0 is the current one; -1: none. */

@@ -23,10 +23,14 @@ interface Circumstances {
   readonly nowS: number
   /** Maximum seconds from `iat` to `exp`. */
   readonly mostLifeS: number
+  readonly takesExpired: boolean
 }
 
 /** The claims of a token whose signature is ours. */
-export const readClaims = (claims: unknown, { nowS, mostLifeS }: Circumstances): Identity | GatewayError => {
+export const readClaims = (
+  claims: unknown,
+  { nowS, mostLifeS, takesExpired }: Circumstances
+): Identity | GatewayError => {
   if (!isRecord(claims)) return new Unauthenticated({ reason: 'bad-claims' })
   const { exp, iat, jti, nbf, ver = 0, auth_time = 0, addresses, host } = claims
   const user = userOf(claims)
@@ -49,7 +53,7 @@ export const readClaims = (claims: unknown, { nowS, mostLifeS }: Circumstances):
     return new Unauthenticated({ reason: 'not-yet-valid' })
   if (iat > nowS + CLOCK_TOLERANCE_S) return new Unauthenticated({ reason: 'issued-in-the-future' })
   if (exp - iat > mostLifeS) return new Unauthenticated({ reason: 'lives-too-long' })
-  if (exp <= nowS) return new TokenExpired({ reason: 'expired' })
+  if (exp <= nowS && !takesExpired) return new TokenExpired({ reason: 'expired' })
   return {
     user,
     subject: String(user.id),

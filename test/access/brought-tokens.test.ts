@@ -36,6 +36,7 @@ const startSession = (
         return identity
       }
     },
+    outlived: () => undefined,
     endReplaced: async ({ tokenId }) => {
       if (tokenId === 'login-kept') throw new Unavailable({ reason: 'kept' })
       replaced.push(tokenId)

@@ -251,6 +251,25 @@ t.test('a logout ends the login in the cookie too, if the same person has logged
   for (const { token } of [second, third]) t.equal((await world.fetch('/auth/me', { token })).status, 401)
 })
 
+t.test('a login whose cookie has expired here ends with it if it goes on elsewhere, as on other hosts', async t => {
+  const statusOf = async ({ token }: { token: string }) => (await world.fetch('/auth/me', { token })).status
+  const left = async ({ aged }: Awaited<ReturnType<typeof logIn>>, hours: number) => {
+    const began = nowS() - hours * HOUR
+    return `portaria_session=${await aged({ auth_time: began, iat: began, exp: began + HOUR })}`
+  }
+  const [first, second] = [await logIn(), await logIn()]
+  const over = await postLoginAgain(world, 'carlos', { headers: { cookie: await left(first, 9) } })
+  t.equal(over.status, 200)
+  t.equal(await statusOf(first), 200, 'beyond SESSION_MAX there is nothing to end')
+  const next = await postLoginAgain(world, 'carlos', { headers: { cookie: await left(first, 2) } })
+  t.equal(next.status, 200)
+  t.equal(await statusOf(first), 401, 'somebody else has logged in in its place')
+  const [third, fourth] = [await logIn(), await logIn()]
+  const headers = { origin, 'sec-fetch-site': 'same-origin', cookie: await left(third, 2) }
+  t.equal((await world.fetch('/auth/logout', { method: 'POST', token: fourth.token, headers })).status, 204)
+  t.strictSame([await statusOf(third), await statusOf(second)], [401, 200])
+})
+
 /** Seconds for which the end of a login is remembered. */
 const revocationLeft = async (world: Started, token: string): Promise<number> => {
   const [row] = await postgres.query(
