@@ -45,6 +45,8 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
 
   const takeCode = async (exchange: Exchange, host: string, reply: FastifyReply) => {
     const redeemed = hostLogin.redeem(exchange, host)
+    // Whoever opened this in a pop-up, perhaps with a nonce of their own, reads its address, but not one that redirects.
+    if (redeemed === undefined && exchange.query !== '') return redirect(reply, '/auth/session', [])
     if (redeemed === undefined) throw new OAuthState({ reason: 'host-code' })
     const { id, expiresAt, login, path } = redeemed
     if (!(await parts.useOnce(id, new Date(expiresAt + CLOCK_DIFFERENCE_MS))))

@@ -87,10 +87,15 @@ t.test('a code is of no use to another browser, on another host, or once the per
     return (await browser.ask(browser.afterLogin(headers.location ?? ''))).headers.location ?? ''
   }
   const code = await codeFor('a.localhost')
-  t.equal((await stranger.ask(code)).status, 400)
+  const refuses = async ({ ask }: typeof browser, address: string) => {
+    const { status, headers } = await ask(address)
+    t.strictSame([status, headers.location], [302, '/auth/session'], 'no page has an address with a code for scripts')
+    t.equal((await ask(new URL('/auth/session', address).href)).status, 400)
+  }
+  await refuses(stranger, code)
   await browser.ask(browser.address('b.localhost', '/'))
-  t.equal((await browser.ask(code.replace('//a.', '//b.'))).status, 400)
-  t.equal((await browser.ask(code.replace('returnTo=%2F', 'returnTo=%2F%2Fevil.example'))).status, 400)
+  await refuses(browser, code.replace('//a.', '//b.'))
+  await refuses(browser, code.replace('returnTo=%2F', 'returnTo=%2F%2Fevil.example'))
   t.equal((await browser.ask(code, NAVIGATION, 'HEAD')).status, 404, 'a scanner of links uses nothing up')
   t.equal((await browser.ask(code)).status, 302, 'and the browser that it was made for still can')
 
