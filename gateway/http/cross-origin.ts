@@ -16,8 +16,11 @@ export const createCrossOrigins = (publicUrl: string, frontendUrl: string, furth
   const frontend = new URL(frontendUrl).origin
   /** The origins of FRONTEND_URL and CORS_ORIGINS, as browsers write them. */
   const listed: ReadonlySet<string> = new Set([frontend, ...further])
+  const isElsewhere = frontend !== new URL(publicUrl).origin
+  /** Those that the operator has named. On other hosts of the gateway, PUBLIC_URL is as foreign as any other origin. */
+  const named: ReadonlySet<string> = isElsewhere ? listed : new Set(further)
   // `isUsed`: whether any of them differs from the gateway's own.
-  return { frontend, listed, isUsed: listed.size > 1 || frontend !== new URL(publicUrl).origin }
+  return { frontend, listed, named, isUsed: listed.size > 1 || isElsewhere }
 }
 
 /** The origin that may read a response of the gateway itself. */
@@ -64,9 +67,9 @@ export const crossOriginFields = (
  * A session cookie makes a response credentialed, so a backend's permission of that stays only for a listed origin that the
  * backend itself names: beside the origin that the gateway adds, it would be one that neither has given.
  */
-export const checkCredentials = ({ head, route }: Exchange, passed: string, { listed }: CrossOrigins): string => {
+export const checkCredentials = ({ head, route }: Exchange, passed: string, { named }: CrossOrigins): string => {
   if (route?.browser !== true || head.origin === undefined) return passed
-  if (listed.has(head.origin) && (route.public || namesOrigin(passed))) return passed
+  if (named.has(head.origin) && (route.public || namesOrigin(passed))) return passed
   return passed.replace(/^access-control-allow-credentials:[^\r]*\r\n/gim, '')
 }
 

@@ -87,6 +87,25 @@ t.test('a backend’s permission of credentials does not join the origin that th
   t.equal(named['access-control-allow-credentials'], undefined)
 })
 
+t.test('on a named host, a page of PUBLIC_URL reads nothing that a session cookie opened', async t => {
+  const gateway = await startGateway(t, {
+    postgres: world.postgres,
+    env: { PUBLIC_URL: 'https://gw.example', CORS_ORIGINS: PARTNER },
+    config: {
+      upstreams: { raw: { url: raw.url } },
+      routes: [{ host: 'a.example', path: '/*', upstream: 'raw', browser: true }]
+    }
+  })
+  for (const origin of ['https://gw.example', PARTNER]) {
+    answering(`Access-Control-Allow-Origin: ${origin}\r\nAccess-Control-Allow-Credentials: true\r\n`)
+    const answer = await gateway.raw(
+      `GET /x HTTP/1.1\r\nHost: a.example\r\nOrigin: ${origin}\r\nAuthorization: Bearer ${token}\r\n\r\n`
+    )
+    t.equal(answer.status, 200)
+    t.equal(answer.headers['access-control-allow-credentials'], origin === PARTNER ? 'true' : undefined, origin)
+  }
+})
+
 t.test('refusals and the gateway’s own answers name the origin that asked, when it is listed', async t => {
   for (const path of ['/api/x', '/auth/me', '/nothing', '/api//x']) {
     const answer = await ask(path, PARTNER)
