@@ -152,6 +152,11 @@ t.test('a handshake goes to the next target while one cannot be reached, and tel
   await t.rejects(Promise.resolve(ask(1, 2)), { code: 'GW_UPSTREAM_UNREACHABLE' })
   raw.respond(() => 'HTTP/1.1 2x0 OK\r\n\r\n')
   await t.rejects(Promise.resolve(ask(raw.port, 1)), { code: 'GW_BAD_UPSTREAM_RESPONSE' })
+  const malformed = { code: 'GW_BAD_UPSTREAM_RESPONSE', reason: 'upstream-malformed-payload' }
+  for (const head of ['200 OK', '301 Moved Permanently\r\nLocation: /']) {
+    raw.respond(() => `HTTP/1.1 ${head}\r\nContent-Length: 6\r\n\r\n<html>`)
+    await t.rejects(Promise.resolve(ask(raw.port)), malformed, `a page instead: ${head}`)
+  }
 })
 
 t.test('a WebSocket is closed with the reason of an ended access, and without one for a violation', async t => {

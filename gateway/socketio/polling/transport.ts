@@ -14,6 +14,7 @@ import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATO
 import { callUpstream, ownPostHead, type PendingCall, routingLinesOf, type UpstreamAnswer } from './call-upstream.ts'
 import { createMailbox, type Mailbox, type PollingResponse, textResponse } from './mailbox.ts'
 
+const MALFORMED = 'upstream-malformed-payload'
 const NOT_REPEATED = /^(?:content-.*|transfer-encoding|set-cookie|date|etag|x-request-id|x-ratelimit-.*)$/i
 
 /** `[name, value, …]` of an upstream's response, as far as the client may see them. */
@@ -24,12 +25,11 @@ export const clientFields = (
 ): string[] =>
   fieldsWithout(clientHeadFields(head, responseContext(route, upstream, ''), privateAnswersOf(route)), NOT_REPEATED)
 
-/** The upstream's own refusal, without its body. */
-export const failureResponse = ({ status }: ResponseHead, fields: readonly string[]): PollingResponse => ({
-  status: status < 400 ? 502 : status,
-  fields,
-  text: ''
-})
+/** The upstream's own refusal, without its body; throws if it answered with something else, such as a page. */
+export const failureResponse = ({ status }: ResponseHead, fields: readonly string[]): PollingResponse => {
+  if (status < 400) throw new BadUpstreamResponse({ reason: MALFORMED })
+  return { status, fields, text: '' }
+}
 
 /** Times in milliseconds. */
 export interface PollingSource {
@@ -125,7 +125,6 @@ export const createPollingTransport = (parts: PollingParts) => {
   }
 }
 
-const MALFORMED = 'upstream-malformed-payload'
 const TOO_LARGE = 'upstream-answer-too-large'
 /** So many packets of an answer are checked before what they take is counted again. */
 const COUNTED_PACKETS = 1000
