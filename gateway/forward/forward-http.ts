@@ -63,6 +63,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   /** undefined: the request has no body. */
   readonly #upload: Upload | undefined
   #state = BEGUN
+  /** On new connections: of those kept, any number may turn out to be closed. */
   #attempts = 0
   #hints = 0
   /** Targets that could not be reached; usually none. */
@@ -119,7 +120,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
   }
 
   #send(connection: UpstreamConnection) {
-    this.#attempts++
+    if (connection.idleSince === 0) this.#attempts++
     const { request, head } = this.#exchange
     const upload = this.#upload
     const isLast = upload !== undefined && (ignoresBody(request.method) || connection.mayLeaveBodies)

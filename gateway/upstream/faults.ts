@@ -30,7 +30,7 @@ export const upstreamRefusal = (fault: UpstreamFault, cause: unknown): GatewayEr
 /**
  * Whether a request of which nothing has been sent may be tried again. A warm connection that was closed in the meantime says
  * nothing against its target; an unreachable target is not tried twice.
- * @param attempts so far, without connections that were found closed before anything was given to them
+ * @param attempts so far, on connections that had carried nothing before
  * @param unreached how many of the targets could not be reached
  */
 export const mayTryAgain = (fault: UpstreamFault, attempts: number, unreached: number, targets: number): boolean =>

@@ -113,6 +113,31 @@ t.test('a request reaches the target that is left, however many warm connections
   t.same([left.requests.length, gone.requests.length], [2, 1])
 })
 
+t.test('a request comes through although its target closes all idle connections at that moment', async t => {
+  const raw = await startRawUpstream(t)
+  const world = await startGateway(t, { postgres, config: open({ url: raw.url }) })
+  const clients = await Promise.all(Array.from({ length: 3 }, () => world.connect()))
+  const ask = (client: (typeof clients)[number] | undefined) => {
+    client?.send('GET /open/x HTTP/1.1\r\nHost: gw\r\n\r\n')
+    return client?.response()
+  }
+  raw.respond(() => () => undefined)
+  const first = clients.map(ask)
+  await raw.request(3)
+  for (const { socket } of raw.requests) socket.write(OK)
+  await Promise.all(first)
+  raw.respond(() => OK)
+  const answeredAt = performance.now()
+  await until(() => performance.now() > answeredAt + 60)
+  const answer = await new Promise((resolve, reject) => {
+    setImmediate(() => {
+      ask(clients[0])?.then(resolve, reject)
+      for (const { socket } of raw.requests) socket.destroy()
+    })
+  })
+  t.match(answer, { status: 200 })
+})
+
 t.test('a backup is used only while no other target is in service', async t => {
   const [primary, backup] = [await startRawUpstream(t), await startRawUpstream(t)]
   primary.respond(() => OK)

@@ -145,6 +145,28 @@ t.test('a request reaches the target that is left, however many warm connections
   t.match(left.requests, [{ method: 'GET' }, { method: 'POST', body: 'body' }])
 })
 
+t.test('however many warm connections close at once, a request that comes at that moment is sent on a new one', async t => {
+  const raw = await startRawUpstream(t)
+  const call = callsTo(t, upstreamAt(raw.port))
+  raw.respond(() => () => undefined)
+  const first = [call('GET'), call('GET'), call('GET')]
+  await raw.request(3)
+  for (const { socket } of raw.requests) socket.write(OK)
+  t.same(await Promise.all(first), [200, 200, 200])
+  raw.respond(() => OK)
+  const answeredAt = performance.now()
+  await until(() => performance.now() > answeredAt + 60)
+  const status = await new Promise((resolve, reject) => {
+    // From here the loop reads before it writes; the one used last is taken first.
+    setImmediate(() => {
+      for (const { socket } of raw.requests.toReversed()) socket.destroy()
+      call('GET').then(resolve, reject)
+    })
+  })
+  t.equal(status, 200)
+  t.equal(raw.accepted(), 4)
+})
+
 t.test('no request waits behind a body that its backend has answered and does not read', async t => {
   const server = createServer(socket => {
     socket.on('error', () => undefined)
@@ -211,13 +233,14 @@ t.test('a connection is kept for as long as the backend announces, less half a s
 
 t.test('a request is tried again while a target is left that could be reached', async t => {
   const rows: readonly (readonly [what: string, yes: boolean, ...asked: Parameters<typeof mayTryAgain>])[] = [
-    ['a closed warm connection of the only target', true, 'reset', 1, 0, 1],
+    ['closed warm connections of the only target', true, 'reset', 0, 0, 1],
+    ['a new connection of it that is closed at once', true, 'reset', 1, 0, 1],
     ['a second one', false, 'reset', 2, 0, 1],
     ['the only target refuses', false, 'unreachable', 1, 1, 1],
     ['one of two refuses', true, 'unreachable', 1, 1, 2],
     ['both refuse', false, 'unreachable', 2, 2, 2],
-    ['a closed warm connection of one, and the other refuses', true, 'unreachable', 2, 1, 2],
-    ['one refuses, and a warm connection of the other was closed', true, 'reset', 2, 1, 2],
+    ['a new connection of one was closed, and the other refuses', true, 'unreachable', 2, 1, 2],
+    ['one refuses, and a new connection of the other was closed', true, 'reset', 2, 1, 2],
     ['no descriptor is left', false, EXHAUSTED, 1, 0, 2]
   ]
   for (const [what, yes, ...asked] of rows) t.equal(mayTryAgain(...asked), yes, what)

@@ -77,7 +77,7 @@ export const callUpstream = (upstreams: Upstreams, call: Call) => {
     const send = (to: UpstreamConnection) => {
       if (aborted) return to.destroy()
       if (to.destroyed) return begin()
-      attempts++
+      if (to.idleSince === 0) attempts++
       if (bindsConnection(AUTHORIZATION.exec(call.head)?.[1])) to.isBound = true
       to.send(call.method, fillHead(call.head, target, call.body?.length), requester, call.timeoutMs)
       if (call.body !== undefined) to.write(call.body)
