@@ -32,6 +32,8 @@ export abstract class HttpResponse {
   isGone = false
   /** Whether an HTTP/1.1 connection is kept after this response. */
   keepAlive = true
+  /** Only the end of the connection marks its end, as for HTTP/1.0 clients. */
+  endsWithConnection = false
   /** Notified when everything written has been taken. */
   taker: ResponseTaker | undefined = undefined
 

@@ -207,10 +207,10 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     this.#readOn()
   }
 
-  cut(isAmbiguous: boolean): void {
+  destroy(): void {
     this.#outbox.flush()
     // TLS cannot be reset here, and an end without its closure alert is no end of a response (RFC 9112 §9.8).
-    if (isAmbiguous && !this.isTls) this.#socket.resetAndDestroy()
+    if (this.#request?.response.endsWithConnection === true && !this.isTls) this.#socket.resetAndDestroy()
     else this.#socket.destroy()
     this.onClose()
   }
@@ -288,10 +288,6 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
       this.#outbox.flush()
       this.#socket.end()
     } else if (this.#request?.response.isEnded !== true) this.destroy()
-  }
-
-  destroy(): void {
-    this.cut(false)
   }
 
   /** A callback has thrown: the request in progress is refused, or else the connection is cut. */

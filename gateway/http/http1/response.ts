@@ -66,8 +66,8 @@ export interface Http1Sink {
   sendBytes(before: string, bytes: Buffer, after: string): boolean
   /** All of the response has been given. */
   onEnded(): void
-  /** Cuts the connection; `isAmbiguous` if its end alone would mark the end of the response. */
-  cut(isAmbiguous: boolean): void
+  /** Cuts the connection, so that a response in progress does not look complete. */
+  destroy(): void
   readonly isDraining: boolean
   readonly isBodyDue: boolean
 }
@@ -106,7 +106,8 @@ export class Http1Response extends HttpResponse {
     if (!hasBody) this.#framing = 'whole'
     else if (bodyLength >= 0) this.#framing = 'length'
     else this.#framing = this.#versionMinor >= 1 ? 'chunks' : 'until-close'
-    if (this.#framing === 'until-close') this.keepAlive = false
+    this.endsWithConnection = this.#framing === 'until-close'
+    if (this.endsWithConnection) this.keepAlive = false
     this.#sink.send(this.#headText(head, this.#framing === 'chunks' ? CHUNKED_ENDS : PLAIN_ENDS))
   }
 
@@ -131,7 +132,7 @@ export class Http1Response extends HttpResponse {
 
   abort(): void {
     if (this.isEnded || this.isGone) return
-    this.#sink.cut(this.#framing === 'until-close')
+    this.#sink.destroy()
   }
 
   get #isOver(): boolean {

@@ -5,7 +5,7 @@ import t from 'tap'
 import { HeadReader } from '../../../gateway/http/http1/intake.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
 import type { HttpResponse } from '../../../gateway/http/response.ts'
-import { DEFAULT_LIMITS } from '../../../gateway/http/server.ts'
+import { DEFAULT_LIMITS, type HttpServer } from '../../../gateway/http/server.ts'
 import { collectGarbage } from '../../support/garbage.ts'
 import { startListener } from '../../support/http-listener.ts'
 import { openConnection, readMessages } from '../../support/message-reader.ts'
@@ -140,6 +140,25 @@ t.test('a client that half-closes is taken to have left, unless its response is 
     for (const next of due.splice(0)) next()
     t.equal(/^HTTP\/1\.1 204/.test(socket.written), isReady)
     t.equal(ended[0], isReady ? 'end' : 'destroy')
+  }
+})
+
+t.test('a response that only the end of its connection ends does not look complete when it is cut', async t => {
+  const cuts: [string, (client: net.Socket, server: HttpServer) => void][] = [
+    ['its client has half-closed', client => client.end()],
+    ['the time of a drain is over', (_client, server) => void server.drain(0)]
+  ]
+  for (const [what, cut] of cuts) {
+    const { port, server } = await startListener(t, ({ response }) => {
+      response.begin({ status: 200 }, -1)
+      response.write(Buffer.from('the first half'))
+    })
+    const { socket, send, sees } = await connectRaw(port)
+    const ended = new Promise(resolve => socket.on('end', () => resolve('complete')).on('error', resolve))
+    send(get.replace('1.1', '1.0'))
+    await sees('the first half')
+    cut(socket, server)
+    t.match(await ended, { code: 'ECONNRESET' }, what)
   }
 })
 
