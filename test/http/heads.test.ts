@@ -37,7 +37,7 @@ const written = (
       return true
     },
     onEnded: () => undefined,
-    cut: () => undefined
+    destroy: () => undefined
   }
   const response = new Http1Response(sink, { isHead: false, versionMinor: 1, keepAlive: true, ...asked })
   act(response)

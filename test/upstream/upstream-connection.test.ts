@@ -145,7 +145,7 @@ t.test('a request reaches the target that is left, however many warm connections
   t.match(left.requests, [{ method: 'GET' }, { method: 'POST', body: 'body' }])
 })
 
-t.test('however many warm connections close at once, a request that comes at that moment is sent on a new one', async t => {
+t.test('a request that comes at the moment at which all warm connections close is sent on a new one', async t => {
   const raw = await startRawUpstream(t)
   const call = callsTo(t, upstreamAt(raw.port))
   raw.respond(() => () => undefined)
