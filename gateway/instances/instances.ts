@@ -22,6 +22,7 @@ const WATCH_MS = 200
 /** After Redis was away, all instances are known to it again within this time. */
 const SETTLE_MS = 5000
 const MOST_NAMES = 1000
+const NONE: readonly string[] = []
 
 /** For administrators only, because it names the host. */
 const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.pid}`
@@ -57,16 +58,21 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
       name: string,
       body?: unknown
     ): Promise<{ replies: (Instance & { body: unknown })[]; missing: string[] }> {
-      const { ids, isComplete } = (await link?.others(LIST_MS)) ?? { ids: [], isComplete: true }
+      const { ids, unlisted, isComplete } = (await link?.others(LIST_MS)) ?? {
+        ids: NONE,
+        unlisted: NONE,
+        isComplete: true
+      }
       const missing = isComplete ? [] : ['*']
       const nameOf = (id: string) => (id === own.id ? own.name : (link?.nameOf(id) ?? id))
-      const asked = [own.id, ...ids].map(async id => {
+      const asked = [own.id, ...ids, ...unlisted].map(async id => {
         try {
           const reply = await ask(id, name, body, id === own.id ? OWN_MS : ASK_MS)
           return [{ id, name: nameOf(id), body: reply }]
         } catch (error) {
           if (id === own.id) throw error
-          missing.push(nameOf(id))
+          const hasEnded = unlisted.includes(id) && error instanceof CallFailure && error.reason === 'gone'
+          if (!hasEnded) missing.push(nameOf(id))
           return []
         }
       })
@@ -101,10 +107,15 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   const isSettled = () => isSubscribed && performance.now() >= settledAt
 
   const noListener = () => (isSettled() ? gone() : away('Redis was away a moment ago'))
-  /** The ids of the others; rejects if Redis does not answer in time. */
-  const listening = async (): Promise<readonly string[]> => {
-    known = (await redis.channels(CHANNEL)).filter(id => id !== own.id)
-    return known
+  /** The ids of the others; with a `failure` there may be more. Rejects if Redis does not answer in time. */
+  const listening = async (): Promise<{ ids: readonly string[]; failure?: unknown }> => {
+    const { names, ...rest } = await redis.channels(CHANNEL)
+    return { ids: names.filter(id => id !== own.id), ...rest }
+  }
+  const isListening = async (to: string): Promise<boolean> => {
+    const { ids, failure } = await listening()
+    if (!ids.includes(to) && failure !== undefined) throw failure
+    return ids.includes(to)
   }
   const awaitedOthers = () => [...calls.awaited()].filter(id => id !== own.id)
 
@@ -130,8 +141,8 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   /** So that a reply that may take long is not awaited from a process that has ended. */
   const watch = async () => {
     const awaited = isSubscribed ? awaitedOthers() : []
-    const ids = awaited.length === 0 ? [] : await listening()
-    const absent = awaited.filter(id => !ids.includes(id))
+    const { ids, failure } = awaited.length === 0 ? { ids: [] } : await listening()
+    const absent = failure === undefined ? awaited.filter(id => !ids.includes(id)) : []
     for (const id of absent) if (missed.has(id)) calls.fail(noListener(), id)
     missed = new Set(absent)
   }
@@ -149,8 +160,8 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
     async send(message: CallMessage, to: string) {
       if (!isSubscribed) throw away('Redis is away')
       const text = JSON.stringify({ ...message, from: own.id, sender: own.name })
-      // In a Cluster, the first count is that of one node.
-      const isLost = async () => (await redis.publish(CHANNEL + to, text)) === 0 && !(await listening()).includes(to)
+      // In a Cluster, this count is that of one node.
+      const isLost = async () => (await redis.publish(CHANNEL + to, text)) === 0 && !(await isListening(to))
       try {
         if (!(await isLost())) return
         await delay(WATCH_MS)
@@ -160,12 +171,17 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       }
       throw noListener()
     },
-    /** The ids of the others; those last found if Redis is away. */
-    others: (timeoutMs: number) =>
-      within(listening(), timeoutMs).then(
-        ids => ({ ids, isComplete: isSettled() }),
-        () => ({ ids: known, isComplete: false })
-      ),
+    /** The ids of the others. `unlisted` were found the last time: they have ended, or subscribe anew, or Redis is away. */
+    async others(timeoutMs: number) {
+      const before = known
+      const { ids, failure } = await within(listening(), timeoutMs).catch((failure: unknown) => ({
+        ids: NONE,
+        failure
+      }))
+      const unlisted = before.filter(id => !ids.includes(id))
+      known = failure === undefined ? ids : [...ids, ...unlisted]
+      return { ids, unlisted, isComplete: failure === undefined && isSettled() }
+    },
     nameOf: (id: string): string => names.get(id) ?? id,
     close() {
       stop()

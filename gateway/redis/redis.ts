@@ -1,8 +1,9 @@
 // Wraps Redis, in single, Sentinel or Cluster form, as a store whose commands either complete or fail in time.
 // Keys and channels begin with REDIS_PREFIX, which the callers leave out.
 import { hash } from 'node:crypto'
+import { lookup } from 'node:dns'
 import { Cluster, Redis } from 'ioredis'
-import type { RedisSettings } from '../settings/redis-url.ts'
+import type { RedisNode, RedisSettings } from '../settings/redis-url.ts'
 import { task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
 import { createSubscribe, type Subscribe } from './redis-subscriber.ts'
@@ -15,6 +16,8 @@ interface RedisLog {
 export type RedisStore = ReturnType<typeof openRedis>
 
 const COMMAND_TIMEOUT_MS = 1000
+/** So that one node of a Cluster that says nothing leaves time for what the others have said. */
+const NODE_TIMEOUT_MS = 400
 const CONNECT_TIMEOUT_MS = 1000
 /** How long a server may take to close its side of a connection that we end. */
 const DISCONNECT_TIMEOUT_MS = 100
@@ -32,11 +35,14 @@ const reconnectDelayMs = (attempt: number): number =>
 export const openRedis = (settings: RedisSettings, log: RedisLog) => {
   const causes = createCauses()
   let hasLeft = false
-  const client = connect(settings, error => {
+  /** Of the Cluster, as last found; a node that is away may be among them. */
+  let nodes: readonly RedisNode[] = []
+  const endsClient = (error: Error) => {
     const ends = causes.endsConnection(error)
     hasLeft ||= ends
     return ends
-  })
+  }
+  const client = connect(settings, endsClient, () => nodes)
   const isReady = (): boolean => client.status === 'ready'
   const onError = (err: Error) => {
     causes.note(err)
@@ -46,7 +52,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
   endLongLoading(client)
   const leaves: (() => void)[] = []
   const { subscribe, renew } = createSubscribe(
-    () => endLongLoading(connectSubscriber(settings, client)),
+    () => endLongLoading(connectSubscriber(settings, nodes)),
     reconnectDelayMs,
     err => log.warn({ err }, 'Redis refuses to let this process subscribe to its channel, so that others cannot ask it')
   )
@@ -54,6 +60,10 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
   client.on('ready', () => {
     if (hasLeft) renew(() => true)
     hasLeft = false
+  })
+  client.on('refresh', () => {
+    const found = nodesOf(client)
+    if (found.length > 0) nodes = found
   })
   client.on('+node', containAsking)
   client.on('-node', ({ options: left }: Redis) =>
@@ -100,13 +110,14 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
     evalScript,
     /** Milliseconds since the epoch. */
     clock: async () => {
-      const [seconds, microseconds] = await command(() => client.time())
+      const [seconds, microseconds] = await command(() => anyNode(client).time())
       return Number(seconds) * 1000 + Number(microseconds) / 1000
     },
     /** Resolves to the number of receivers; in a Cluster only of those at one node. */
-    publish: (channel: string, message: string | Buffer) => command(() => client.publish(named(channel), message)),
+    publish: (channel: string, message: string | Buffer) =>
+      command(() => anyNode(client).publish(named(channel), message)),
     /** The rest of the names of all channels that begin with this and have subscribers. */
-    channels: (beginning: string) => command(() => channelsOf(client, named(beginning))),
+    channels: (beginning: string) => command(() => channelsOf(client, named(beginning), nodes.length)),
     subscribe(...[channel, ...listeners]: Parameters<Subscribe>) {
       const leave = subscribe(named(channel), ...listeners)
       leaves.push(leave)
@@ -207,11 +218,23 @@ const access = ({ username, password, tls, certificates }: RedisSettings) => ({
 
 type EndsConnection = (error: Error) => boolean
 
-const connect = (settings: RedisSettings, reconnectOnError: EndsConnection): Redis | Cluster => {
+const connect = (
+  settings: RedisSettings,
+  reconnectOnError: EndsConnection,
+  lastNodes: () => readonly RedisNode[]
+): Redis | Cluster => {
   if (settings.kind !== 'cluster') return connectOne(settings, reconnectDelayMs, reconnectOnError)
-  return new Cluster([...settings.nodes], {
+  const startupNodes: RedisNode[] = [...settings.nodes]
+  return new Cluster(startupNodes, {
     enableOfflineQueue: false,
-    clusterRetryStrategy: reconnectDelayMs,
+    // The nodes that the settings name may all have been replaced since the start.
+    clusterRetryStrategy: attempt => {
+      const nodes = attempt % 2 === 0 ? lastNodes() : []
+      startupNodes.splice(0, startupNodes.length, ...(nodes.length > 0 ? nodes : settings.nodes))
+      return reconnectDelayMs(attempt)
+    },
+    // One name that cannot be resolved must not keep the client from the other nodes.
+    dnsLookup: (name, done) => lookup(name, (error, address) => done(null, error === null ? address : name)),
     // Redirections are followed; everything else is reported at once, and the topology is refreshed automatically.
     maxRedirections: 4,
     retryDelayOnFailover: 0,
@@ -222,6 +245,11 @@ const connect = (settings: RedisSettings, reconnectOnError: EndsConnection): Red
     redisOptions: { ...common, ...access(settings), reconnectOnError }
   })
 }
+
+const nodesOf = (client: Redis | Cluster): RedisNode[] =>
+  client instanceof Cluster
+    ? client.nodes('all').map(({ options: { host = '', port = 6379 } }) => ({ host, port }))
+    : []
 
 const connectOne = (
   settings: Exclude<RedisSettings, { kind: 'cluster' }>,
@@ -247,25 +275,44 @@ const connectOne = (
 }
 
 /** One connection that is not reopened when it breaks; in a cluster any node will do, because it relays to all others. */
-const connectSubscriber = (settings: RedisSettings, client: Redis | Cluster): Redis => {
+const connectSubscriber = (settings: RedisSettings, nodes: readonly RedisNode[]): Redis => {
   if (settings.kind !== 'cluster') return connectOne(settings, null, null)
-  const known = client instanceof Cluster ? client.nodes('all').map(node => node.options) : []
-  const nodes = known.length > 0 ? known : settings.nodes
-  const { host, port } = nodes[Math.floor(Math.random() * nodes.length)] ?? {}
   return new Redis({
     ...common,
     ...access(settings),
-    host: host ?? '127.0.0.1',
-    port: port ?? 6379,
+    ...oneOf(nodes.length > 0 ? nodes : settings.nodes),
     retryStrategy: null
   })
 }
 
-/** In a Cluster, each node knows its own subscribers. */
-const channelsOf = async (client: Redis | Cluster, prefix: string): Promise<string[]> => {
-  const nodes = client instanceof Cluster ? client.nodes('all') : [client]
-  const found = await Promise.all(nodes.map(node => node.pubsub('CHANNELS', `${prefix}*`)))
-  return (found as string[][]).flat().map(name => name.slice(prefix.length))
+const oneOf = <T>(all: readonly T[]): T | undefined => all[Math.floor(Math.random() * all.length)]
+
+/** For what any node of a Cluster can do. One that is away may still be listed. */
+const anyNode = (client: Redis | Cluster): Redis | Cluster =>
+  client instanceof Cluster ? (oneOf(client.nodes('all').filter(({ status }) => status === 'ready')) ?? client) : client
+
+/**
+ * In a Cluster, each node knows its own subscribers: those of one that cannot be asked are left out, and `failure` says why.
+ * Rejects if none can be asked.
+ * @param listed the number of nodes that the Cluster is known to have
+ */
+const channelsOf = async (
+  client: Redis | Cluster,
+  prefix: string,
+  listed: number
+): Promise<{ names: string[]; failure?: unknown }> => {
+  const ask = (node: Redis) => node.pubsub('CHANNELS', `${prefix}*`) as Promise<string[]>
+  if (!(client instanceof Cluster)) return { names: (await ask(client)).map(name => name.slice(prefix.length)) }
+  const asked = client.nodes('all').map(node => within(ask(node), NODE_TIMEOUT_MS))
+  const failures: unknown[] = asked.length < listed ? [new Error('the connection to a node is closed')] : []
+  const answers = (await Promise.allSettled(asked)).flatMap(one => {
+    if (one.status === 'fulfilled') return [one.value]
+    failures.push(one.reason)
+    return []
+  })
+  if (answers.length === 0) throw failures[0]
+  const names = answers.flat().map(name => name.slice(prefix.length))
+  return failures.length === 0 ? { names } : { names, failure: failures[0] }
 }
 
 /** Ends connections on which a command has gone unanswered for too long; without commands, a connection is not silent. */

@@ -1,6 +1,6 @@
 // Parses REDIS_URL into a structure: one server, also by its Unix socket, a Sentinel group or a Cluster.
 
-interface RedisNode {
+export interface RedisNode {
   readonly host: string
   readonly port: number
 }

@@ -12,7 +12,7 @@ const open = async (t: Test, url: string, name: string) => {
   const instances = await startInstances(redis, name)
   t.teardown(() => instances.close())
   instances.answer('name', () => ({ of: name }))
-  await until(async () => (await redis.channels('instance:')).includes(instances.id), 'it has subscribed')
+  await until(async () => (await redis.channels('instance:')).names.includes(instances.id), 'it has subscribed')
   return Object.assign(instances, { redis })
 }
 
@@ -116,27 +116,42 @@ t.test('a process that subscribes anew is not taken for gone by those that ask i
     value: (act: () => void, ms: number) => often(ms === 200 ? () => undefined : act, ms)
   })
   const store = await openStore(t, url)
-  let published = 0
-  const isBack = Promise.withResolvers<void>()
+  let isBack = Promise.withResolvers<void>()
+  let onPublish = async (): Promise<void> => undefined
   const publish = async (...message: Parameters<typeof store.publish>) => {
-    if (++published > 1) {
-      isBack.resolve()
-      await until(async () => (await store.channels('instance:')).includes(two.id))
-    }
+    await onPublish()
     return store.publish(...message)
+  }
+  const returns = async () => {
+    isBack.resolve()
+    await until(async () => (await store.channels('instance:')).names.includes(two.id))
   }
   const one = await startInstances({ ...store, publish }, 'a:1')
   t.teardown(() => one.close())
   watch.restore()
+  one.answer('name', () => ({ of: 'a:1' }))
   const before = await subscribers()
   const two = await open(t, url, 'b:1')
+  const both = { replied: ['a:1', 'b:1'], missing: [] }
+  await sees(t, one, both)
   t.intercept(globalThis, 'setTimeout', {
     value: (act: () => void, ms = 0, ...more: []) =>
       once(ms < 10 ? () => void isBack.promise.then(act) : act, ms, ...more)
   })
-  for (const id of await subscribers()) if (!before.includes(id)) await command('CLIENT', 'KILL', 'ID', id)
-  await until(async () => !(await store.channels('instance:')).includes(two.id), 'it has lost its connection')
+  const loseConnection = async () => {
+    isBack = Promise.withResolvers()
+    onPublish = async () => undefined
+    for (const id of await subscribers()) if (!before.includes(id)) await command('CLIENT', 'KILL', 'ID', id)
+    await until(async () => !(await store.channels('instance:')).names.includes(two.id), 'it has lost its connection')
+  }
+  await loseConnection()
+  onPublish = async () => {
+    onPublish = returns
+  }
   t.equal(await reasonOf(one.ask(two.id, 'name', undefined, 60_000)), 'none')
+  await loseConnection()
+  onPublish = returns
+  t.same(await namesOf(one), both, 'nor left out by those that ask all')
 })
 
 t.test('a process that does not reply is missing after a second, and the others are not held up longer', async t => {
@@ -186,14 +201,40 @@ t.test(
   }
 )
 
-t.test('in a Cluster they find each other whichever nodes they are connected to', async t => {
-  const { nodes } = await startRedisCluster(t)
-  const url = `redis-cluster://${nodes.map(({ host, port }) => `${host}:${port}`).join(',')}`
-  const all: Instances[] = []
-  for (const name of ['a:1', 'b:1', 'c:1', 'd:1']) all.push(await open(t, url, name))
+t.test('in a Cluster they find each other whichever nodes they are connected to, and whichever is away', async t => {
+  const { nodes, servers } = await startRedisCluster(t)
+  const [seed, ...others] = servers
+  for (const server of servers) await server.command('config', 'set', 'cluster-require-full-coverage', 'no')
+  const all: Awaited<ReturnType<typeof open>>[] = []
+  for (const name of ['a:1', 'b:1', 'c:1', 'd:1'])
+    all.push(await open(t, `redis-cluster://${nodes[0]?.host}:${nodes[0]?.port}`, name))
   for (const asker of all)
     for (const { id } of all) t.equal(await reasonOf(asker.ask(id, 'name', undefined, 30_000)), 'none')
   await sees(t, all[0] as Instances, { replied: ['a:1', 'b:1', 'c:1', 'd:1'], missing: [] })
+
+  await seed?.kill()
+  const subscribers = async () => {
+    const channels = others.map(server => server.command('pubsub', 'channels'))
+    return (await Promise.all(channels)).join('\n')
+  }
+  const areBack = async () => {
+    const listed = await subscribers()
+    return all.every(({ id }) => listed.includes(id))
+  }
+  await until(areBack, 'they listen at the other nodes')
+  const first = all[0] as (typeof all)[0]
+  const failures = new Set<string>()
+  await until(async () => {
+    for (let n = 0; n < 10; n++)
+      for (const { id } of all) failures.add(await reasonOf(first.ask(id, 'name', undefined, 30_000)))
+    return (await first.redis.channels('instance:').catch(failure => ({ failure }))).failure !== undefined
+  }, 'the one that is away is listed still')
+  t.same([...failures], ['none'])
+
+  for (const server of others)
+    for (const type of ['normal', 'pubsub']) await server.command('client', 'kill', 'type', type)
+  for (const { id } of all)
+    await until(async () => (await reasonOf(first.ask(id, 'name'))) === 'none', 'they find it without the seed')
 })
 
 t.test('a message on the channel that is none of ours is ignored', async t => {

@@ -78,7 +78,7 @@ t.test('messages are heard until one stops to listen; a lost and a regained subs
   const store = await openStore(t, redis.url)
   const { heard, connected, leave } = listenTo(store)
   await until(() => connected.length === 1)
-  t.same(await store.channels('ne'), ['ws'])
+  t.same(await store.channels('ne'), { names: ['ws'] })
   t.same([await store.publish('other', 'none'), await store.publish('news', 'one')], [0, 1])
   await until(() => heard.length === 1)
   await redis.kill()
@@ -89,7 +89,7 @@ t.test('messages are heard until one stops to listen; a lost and a regained subs
   await store.publish('news', 'two')
   await until(() => heard.length === 2)
   leave()
-  await until(async () => (await store.channels('news')).length === 0)
+  await until(async () => (await store.channels('news')).names.length === 0)
 
   t.same(heard, ['one', 'two'])
   t.same(connected, [true, false, true])
@@ -118,7 +118,7 @@ t.test('a subscriber follows to the new primary when the old one is demoted and 
   await until(async () => (await failure(store.set('a', '1', 60_000))) === 'none')
   await until(() => connected.length === 3, 'it listens there', 20_000)
   t.same(connected, [true, false, true])
-  t.same(await store.channels('n'), ['ews'])
+  t.same(await store.channels('n'), { names: ['ews'] })
 })
 
 t.test('a refused subscription is logged once, and made as soon as Redis allows it', async t => {
@@ -189,7 +189,7 @@ t.test('servers that fail over, leave or load', { jobs: 5 }, async t => {
     await until(() => connected.at(-1) === true)
     await store.publish('news', 'one')
     await until(() => heard.length === 1)
-    t.same(await store.channels('n'), ['ews'], 'whichever node the subscriber has chosen')
+    t.same(await store.channels('n'), { names: ['ews'] }, 'whichever node the subscriber has chosen')
 
     const master = await cluster.masterOf('k7')
     await master.kill()
@@ -258,7 +258,11 @@ t.test('servers that fail over, leave or load', { jobs: 5 }, async t => {
     relay.redirect(next.port)
     t.equal(await store.ready(60_000), true)
     t.equal(await store.get('1'), null)
-    await until(async () => (await store.channels('news').catch(() => [])).length === 1, 'it listens there', 20_000)
+    await until(
+      async () => (await store.channels('news').catch(() => ({ names: [] }))).names.length === 1,
+      'it listens there',
+      20_000
+    )
     await old.kill()
     await restarting
   })
