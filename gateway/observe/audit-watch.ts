@@ -76,19 +76,23 @@ export const createAuditWatch = (
   const round = async (sweep: number, leastAgeMs: number): Promise<void> => {
     let left = sweep
     let unkeyed = 0
-    for (;;) {
-      const step = await audit.check(left, leastAgeMs)
-      if (step === undefined) return
-      left = Math.max(0, left - step.swept)
-      unkeyed += step.unkeyed
-      if (step.isDone) break
-      await pause(pauseMs)
+    try {
+      for (;;) {
+        const step = await audit.check(left, leastAgeMs)
+        if (step === undefined) return
+        left = Math.max(0, left - step.swept)
+        unkeyed += step.unkeyed
+        if (step.isDone) break
+        await pause(pauseMs)
+      }
+    } finally {
+      // However the round ends: no other one reads these entries as new.
+      if (unkeyed > 0)
+        log.warn(
+          { unkeyed, reason: 'audit-unkeyed' },
+          'audit entries were written without the key: by a gateway of the previous release or with another JWT_SECRET, or by somebody with access to the database'
+        )
     }
-    if (unkeyed > 0)
-      log.warn(
-        { unkeyed, reason: 'audit-unkeyed' },
-        'audit entries were written without the key: by a gateway of the previous release or with another JWT_SECRET, or by somebody with access to the database'
-      )
     await afterRound?.()
   }
   const turn = async (): Promise<void> => {

@@ -36,6 +36,18 @@ const startKeyed = async (t: Test) => {
 
 type Keyed = Awaited<ReturnType<typeof startKeyed>>
 
+/** An entry of the release before, which knows no key. */
+const appendAsBefore = async (url: string) => {
+  const of = { at: new Date(), actorId: 1, actorUsername: 'ana', action: 'old', target: '', requestId: '', ip: '' }
+  const hash = contentHash({ ...of, before: null, after: null, details: null })
+  await postgres.query(
+    `INSERT INTO audit_events (at, actor_id, actor_username, action, target, request_id, ip, content_hash)
+     VALUES ($1, 1, 'ana', 'old', '', '', '', $2)`,
+    [of.at, hash],
+    url
+  )
+}
+
 /** What anyone with the database role can do: change an entry, and link it and all after it as the release before did. */
 const relink = async ({ url, database }: Pick<Keyed, 'url' | 'database'>, changed: number, keepsKey: boolean) => {
   const rows = await database.read(manager => nextRows(manager, changed - 1, 1_000))
@@ -186,14 +198,7 @@ t.test('entries that are written and checked while another process verifies are 
 t.test('entries that the release before writes during an upgrade are part of the chain, and counted', async t => {
   const world = await startKeyed(t)
   const { url, audit } = world
-  const of = { at: new Date(), actorId: 1, actorUsername: 'ana', action: 'old', target: '', requestId: '', ip: '' }
-  const hash = contentHash({ ...of, before: null, after: null, details: null })
-  await postgres.query(
-    `INSERT INTO audit_events (at, actor_id, actor_username, action, target, request_id, ip, content_hash)
-     VALUES ($1, 1, 'ana', 'old', '', '', '', $2)`,
-    [of.at, hash],
-    url
-  )
+  await appendAsBefore(url)
   await audit.append({ actor, action: 'new' })
   t.same(await audit.verify(), { ok: true, entries: 8, unkeyed: 1 })
   t.match(await checkAll(world), { unkeyed: 1, checkpoint: { verified: 8, firstBroken: null } })
@@ -232,6 +237,25 @@ t.test('entries that number themselves are refused unless each follows the one b
   t.match(await postgres.query('SELECT entries, last_hash FROM audit_head', [], url), [
     { entries: '9', last_hash: 'z' }
   ])
+})
+
+t.test('entries without the key are logged also if another process goes on with the round that found them', async t => {
+  const world = await startKeyed(t)
+  const { url, database } = world
+  await checkAll(world)
+  await appendAsBefore(url)
+  const warned: object[] = []
+  const log = { ...quiet, warn: (fields: object) => void warned.push(fields) }
+  let rounds = 0
+  const audit = createAuditLog(database)
+  const check: typeof audit.check = async (...asked) => {
+    const step = rounds++ === 0 ? await audit.check(...asked) : undefined
+    return step && { ...step, isDone: false }
+  }
+  const watch = createAuditWatch({ check, checked: audit.checked }, log, { lookMs: 20, pauseMs: 1 })
+  t.teardown(watch.close)
+  await until(() => warned.length > 0)
+  t.match(warned, [{ reason: 'audit-unkeyed', unkeyed: 1 }])
 })
 
 // RV-80
