@@ -36,8 +36,9 @@ setting, such as JWT_SECRET, LDAP_URL or PUBLIC_URL.`
 const check = async (
   { environment }: Cli,
   given: string | undefined,
-  { settings: withSettings = hasGatewaySettings(environment), files: withFiles = true, strict = false }: CheckOptions
+  { settings: asked, files: withFiles = true, strict = false }: CheckOptions
 ): Promise<Report> => {
+  const withSettings = asked ?? hasGatewaySettings(environment)
   const folder = routeFolder(environment, given)
   const settings = withSettings ? checkSettings(environment) : UNKNOWN
   const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
@@ -75,7 +76,7 @@ const check = async (
           ? red(`${folder}: ${count(routes.complaints.length, 'mistake')}`)
           : green(`${folder}: ${counted}`),
         ...hiddenPaths(routes.table).map(dim),
-        settingsWords(withSettings, settings.mistakes.length, terminal)
+        withSettings ? settingsWords(settings.mistakes.length, terminal) : dim(asked === false ? LEFT_OUT : NOT_SET)
       ].join('\n')
     }
   }
@@ -128,8 +129,8 @@ const count = (number: number, noun: string): string => `${number} ${noun}${numb
 
 const testWords = (tests: number): string => (tests === 0 ? 'no tests' : `${count(tests, 'test')} passed`)
 
-const settingsWords = (checked: boolean, mistakes: number, { red, green, dim }: Terminal): string => {
-  if (!checked)
-    return dim('settings: not checked (the environment contains no gateway settings; use --settings to check anyway)')
-  return mistakes === 0 ? green('settings: fine') : red(`settings: ${count(mistakes, 'mistake')}`)
-}
+const LEFT_OUT = 'settings: not checked (--no-settings)'
+const NOT_SET = 'settings: not checked (the environment contains no gateway settings; use --settings to check anyway)'
+
+const settingsWords = (mistakes: number, { red, green }: Terminal): string =>
+  mistakes === 0 ? green('settings: fine') : red(`settings: ${count(mistakes, 'mistake')}`)

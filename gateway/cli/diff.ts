@@ -15,16 +15,16 @@ export const addDiff: Add = (program, define) => {
     .argument('<new>', 'directory of the new route files')
     .addHelpText(
       'after',
-      '\nThe exit code is 1 if anything became more permissive, so that a pipeline can require a review.'
+      '\nThe exit code is 1 if anything became more permissive, or if not everything could be compared, so that a pipeline can\nrequire a review.'
     )
 }
 
 const diff = async ({ environment }: Cli, before: string, after: string): Promise<Report> => {
   const [old, next] = [await readTable(before), await readTable(after)]
   const comparison = compareTables(old, next, decideOptions(environment))
-  const { opened, notes } = comparison
+  const { opened, notes, isComplete } = comparison
   return {
-    found: opened.length > 0 || notes.some(({ looser }) => looser),
+    found: opened.length > 0 || notes.some(({ looser }) => looser) || !isComplete,
     json: comparison,
     text: terminal => textOf(comparison, terminal)
   }

@@ -2,7 +2,7 @@
 import { readGateway } from './gateway.ts'
 import { createReader, type Environment, type Mistake } from './reader.ts'
 import type { Settings } from './settings.ts'
-import { checkNames, checkNode } from './surroundings.ts'
+import { checkEncoding, checkNames, checkNode } from './surroundings.ts'
 
 /** All mistakes in the environment, sorted by variable. None contains a value. */
 export class SettingsError extends Error {
@@ -41,6 +41,7 @@ export const readSettings = (
   checkNames(reader, environment, warnings)
   const misspelt = [...warnings]
   checkNode(reader, environment, execArgv)
+  checkEncoding(reader, warnings)
   const settings = readGateway(reader, environment, warnings)
   if (reader.mistakes.length === 0) return freeze(settings)
   throw new SettingsError(

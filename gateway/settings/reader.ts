@@ -1,5 +1,5 @@
 // Reads the text of a variable as a value, or records its mistake under its name, never including the value.
-import { readFileSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { isLoopbackHost } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
 import { DURATION_UNITS, MAX_TIMER_MS, parseDuration, parseSize } from '../values/quantities.ts'
@@ -130,13 +130,34 @@ const readFiles = (
   return values
 }
 
-/** The contents of a file, or why it cannot be read. */
+/** Far more than the certificates of all public CAs. */
+const MAX_FILE_BYTES = 4 * 1024 * 1024
+
+/** The contents of a file, or why it cannot be read. Some devices never end. */
 export const readText = (path: string): { readonly text?: string; readonly fault?: string } => {
   try {
-    return { text: readFileSync(path, 'utf8') }
+    const bytes = readUpTo(path, MAX_FILE_BYTES + 1)
+    return bytes.length > MAX_FILE_BYTES ? { fault: 'it is larger than 4 MB' } : { text: bytes.toString() }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     return { fault: FAULTS[code] ?? code }
+  }
+}
+
+const readUpTo = (path: string, most: number): Buffer => {
+  const file = openSync(path, 'r')
+  try {
+    const chunks: Buffer[] = []
+    for (let left = most; left > 0; ) {
+      const chunk = Buffer.alloc(Math.min(left, 64 * 1024))
+      const read = readSync(file, chunk)
+      if (read === 0) break
+      chunks.push(chunk.subarray(0, read))
+      left -= read
+    }
+    return Buffer.concat(chunks)
+  } finally {
+    closeSync(file)
   }
 }
 

@@ -31,6 +31,13 @@ export const checkNames = (reader: Reader, environment: Environment, warnings: s
   }
 }
 
+/** Bytes that are not UTF-8, as of a password in Latin-1, have been read as U+FFFD. */
+export const checkEncoding = (reader: Reader, warnings: string[]): void => {
+  for (const { name } of VARIABLES)
+    if (reader.text(name)?.includes('\uFFFD'))
+      warnings.push(`${name} is not UTF-8, so it is not read as it was written`)
+}
+
 /** Parser and TLS options of Node that disable what the gateway relies on. */
 export const checkNode = (reader: Reader, environment: Environment, execArgv: readonly string[]): void => {
   if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0') {

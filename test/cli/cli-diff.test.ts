@@ -299,3 +299,14 @@ t.test('people with two profiles are compared where a namespace asks for one and
   })
   t.same(await compare(['Agente', 'Agente, Admin'], ['Agente', 'Agente']), { code: 0, opened: [], closed: [] })
 })
+
+t.test('a comparison that is not complete is not a success', async t => {
+  const depth = 17
+  const paths = Array.from({ length: depth }, (_, at) =>
+    Array.from({ length: depth }, (_, index) => (index === at ? '/a' : `/:p${index}`)).join('')
+  )
+  const folder = await folderOf(t, yaml(paths.map(path => `{ path: '${path}', upstream: up, public: true }`)))
+  const { code, stdout } = await portaria(['diff', folder, folder])
+  t.equal(code, 1)
+  t.match(stdout, /not every overlap/)
+})

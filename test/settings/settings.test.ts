@@ -350,6 +350,18 @@ t.test('a secret that somebody typed is worth a warning', async t => {
   t.notOk(warns('correct horse battery staple and then some'))
 })
 
+t.test('a password in Latin-1 is worth a warning, since what is read is another one', async t => {
+  const folder = t.testdir({ latin: Buffer.from('señora', 'latin1'), plain: 'señora' })
+  const warned = (name: string) => {
+    const file = { LDAP_BIND_PASSWORD_FILE: join(folder, name) }
+    return read({ ...LDAP, ...SEARCH, LDAP_BIND_DN: 'cn=svc,dc=corp', ...file }).warnings.filter(warning =>
+      warning.startsWith('LDAP_BIND_PASSWORD is not UTF-8')
+    )
+  }
+  t.equal(warned('latin').length, 1)
+  t.same(warned('plain'), [])
+})
+
 t.test('a secret that could not be a previous one is worth a warning, from a file too', async t => {
   const warns = (environment: Record<string, string>) =>
     read(environment).warnings.some(warning => warning.startsWith('JWT_SECRET contains a comma, or a blank'))
@@ -658,6 +670,7 @@ t.test('a secret may be read from a file', async t => {
     ),
     [{ JWT_SECRET: '', JWT_SECRET_FILE: '/none' }, 'JWT_SECRET_FILE: cannot be read: the file does not exist'],
     [{ JWT_SECRET: '', JWT_SECRET_FILE: '/' }, 'JWT_SECRET_FILE: cannot be read: it is a directory'],
+    [{ JWT_SECRET: '', JWT_SECRET_FILE: '/dev/zero' }, 'JWT_SECRET_FILE: cannot be read: it is larger than 4 MB'],
     [{ JWT_SECRET_FILE: file('secret') }, 'JWT_SECRET_FILE: must not be set together with JWT_SECRET'],
     [{ LDAP_DOMAIN_FILE: file('secret') }, 'LDAP_DOMAIN_FILE']
   ])
