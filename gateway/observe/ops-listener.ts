@@ -9,6 +9,10 @@ interface OpsListenerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> }
   /** `ready`, or a word that says why it is not ready. */
   readonly readiness: () => Promise<string> | string
+  /** Open connections allowed. */
+  readonly most?: number
+  /** A client that sends nothing and takes nothing of a response for so long loses its connection, which others may need. */
+  readonly stallMs?: number
 }
 
 /** Of the metric `portaria_ready`. */
@@ -48,13 +52,15 @@ const answer = async (req: IncomingMessage, res: ServerResponse, options: OpsLis
 
 /** Rejects if the port is unavailable. Never keeps the process alive. */
 export const openOpsListener = async (options: OpsListenerOptions) => {
+  const { most = 64, stallMs = 30_000 } = options
   const server = http.createServer({ maxHeaderSize: 8 * 1024, requestTimeout: 10_000 }, (req, res) => {
     answer(req, res, options).catch(() => {
       if (!res.headersSent) send(res, 500, PLAIN, 'failed\n')
       else res.destroy()
     })
   })
-  server.maxConnections = 64
+  server.maxConnections = most
+  server.setTimeout(stallMs)
   await once(server.listen(options.port, options.host), 'listening')
   server.unref()
   return {

@@ -1,17 +1,20 @@
 // AD-21
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http from 'node:http'
+import { connect } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { createLog } from '../../gateway/observe/logging.ts'
 import { startObservation } from '../../gateway/observe/observation.ts'
+import { openOpsListener } from '../../gateway/observe/ops-listener.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { freePort, listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { undisturbed } from '../support/undisturbed.ts'
-import { until } from '../support/until.ts'
+import { succeeds, until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
@@ -128,6 +131,18 @@ t.test('operators have a listener of their own; the public origin has nothing of
   for (const path of ['/metrics', '/live', '/ready', '/debug', '/auth/metrics', '/health/metrics'])
     t.equal((await world.fetch(path)).status, 401, path)
   t.notMatch(await (await ops(world, '/metrics')).text(), /maria|corp\.example/, 'no people in labels')
+})
+
+t.test('clients that read none of the metrics do not keep probes from the listener of operators', async t => {
+  const metrics = { contentType: 'text/plain', text: async () => 'x'.repeat(32_000_000) }
+  const options = { port: 0, host: '127.0.0.1', metrics, readiness: () => 'ready', most: 1, stallMs: 200 }
+  const { port, close } = await openOpsListener(options)
+  t.teardown(close)
+  const unread = connect(port, '127.0.0.1')
+  t.teardown(() => unread.destroy())
+  unread.write('GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(unread, 'readable')
+  await until(() => succeeds(fetch(`http://127.0.0.1:${port}/live`)), 'a probe is answered', 60_000)
 })
 
 t.test('ready ends with the first thing that draining does, while requests still finish', async t => {
