@@ -8,7 +8,15 @@ import type { Log } from '../values/log.ts'
 import { type ArchiveFacts, archiveHeader } from './audit-archive-file.ts'
 import { archivedMac, isBeginning, nextRows, readAuditHead, selectRows, walkFrom, walkPages } from './audit-chain.ts'
 import { lastChecked, readCheckpoint } from './audit-check.ts'
-import { type Actor, AuditKeyMissing, appendAudit, keysOf, linkingKey, sealedAuditKey } from './audit-entry.ts'
+import {
+  type Actor,
+  AuditKeyMissing,
+  appendAudit,
+  isOvertaken,
+  keysOf,
+  linkingKey,
+  sealedAuditKey
+} from './audit-entry.ts'
 import type { Database } from './database.ts'
 import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 
@@ -75,7 +83,7 @@ export const archiveAudit = async (database: Database, archiving: Archiving) => 
 
 const plan = async (manager: EntityManager, { before, secrets, most }: Archiving) => {
   const key = await linkingKey(manager)
-  if (key === undefined) throw new AuditKeyMissing()
+  if (key === undefined || (await isOvertaken(manager))) throw new AuditKeyMissing()
   // Before the head, as for `audit verify`.
   const checkpoint = await readCheckpoint(manager)
   const [head, keys] = [await readAuditHead(manager), keysOf(manager)]

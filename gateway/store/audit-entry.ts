@@ -89,6 +89,16 @@ export const keyAuditLog = async (
   return isForeign
 }
 
+/**
+ * Whether others link entries with a newer key that is not known here, since they have another secret alone: they would not know
+ * the one that vouches here for where the log begins.
+ */
+export const isOvertaken = async (manager: EntityManager): Promise<boolean> => {
+  const rows = await query<KeyRow>(manager, READ)
+  const newest = rows.findLastIndex(({ id }) => keysOf(manager).some(key => key.id === id))
+  return rows.slice(newest + 1).some(({ sealed, nowS }) => !isAbandoned(sealed, nowS))
+}
+
 const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditKey | undefined => {
   const text = unseal(secrets, purpose(id), sealed)
   return text === undefined ? undefined : parse(id, text)

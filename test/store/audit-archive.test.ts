@@ -45,6 +45,15 @@ const startOld = async (t: Test, days = 1_200) => {
   return { url, database, audit, env, out, archive }
 }
 
+t.test('who has the old secret alone archives nothing once others have a new one', async t => {
+  const { url, archive } = await startOld(t, 10)
+  const database = await openBare(t, url, { deadlines: PATIENT })
+  await keyAuditLog(database, { secrets: [sealingSecret('a new secret')], creates: true })
+  const audit = createAuditLog(database)
+  t.match(await archive('2024-01-05'), { code: 2, stderr: /set JWT_SECRET as for the gateways/ })
+  t.match(await audit.verify(), { ok: true, entries: 10 })
+})
+
 // RV-74
 t.test('entries before a date leave as a file; what is left, and the file, can be verified', async t => {
   const { url, audit, env, out, archive } = await startOld(t)
