@@ -1,5 +1,5 @@
 // Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
-
+import { setImmediate as breath } from 'node:timers/promises'
 import { coalesce } from '../values/coalesce.ts'
 import { every, task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
@@ -56,6 +56,8 @@ const DEAF_POLL_MS = 500
 const PURGE_EVERY_MS = 60 * 60 * 1000
 /** Postgres has written what was done before, also where no commit waited for it: three times wal_writer_delay (200 ms). */
 const WRITTEN_MS = 2000
+/** What is learned at once, within some milliseconds: hundreds of thousands would stop all requests for half a second. */
+const PART = 5_000
 
 export type RevocationFeed = Awaited<ReturnType<typeof startRevocationFeed>>
 
@@ -99,6 +101,14 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     personalTokens.retain(hashes)
   }
 
+  const learn = async ({ tokens, versions, lost = [] }: StateRead) => {
+    for (let from = 0; from < Math.max(tokens.length, versions.length, lost.length); from += PART) {
+      const part = <T>(all: readonly T[]): readonly T[] => all.slice(from, from + PART)
+      revocations.learn({ tokens: part(tokens), versions: part(versions), lost: part(lost) })
+      await breath()
+    }
+  }
+
   const readState = async () => {
     const startedAt = clock()
     const latest = reads.at(-1)?.cursor
@@ -109,7 +119,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     const read = await (isFirst ? source.loadRevocations() : source.changesSince(latest, from))
     if (read.complete && !isFirst) await replaceAll(read)
     else {
-      revocations.learn(read)
+      await learn(read)
       await source.readLiveTokens(read.complete ? undefined : from, personalTokens.learn, read.at - completeAt)
     }
     if (read.complete) reads = []

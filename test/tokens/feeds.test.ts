@@ -99,6 +99,19 @@ t.test('what is heard counts at once; it is read up on only where it is not ever
   await feed.close()
 })
 
+t.test('requests go on while hundreds of thousands of changes are learned', async t => {
+  const { feed, revocations, state } = await startFeed(t)
+  state.tokens = Array.from({ length: 200_000 }, (_, n) => ({ jti: `${n}`, expiresAt: NOW_S + 60 }))
+  const sizes: number[] = []
+  revocations.onChange(() => {
+    if (sizes.length === 0) void setImmediate().then(() => sizes.push(revocations.size()))
+  })
+  await feed.catchUp()
+  t.ok(Number(sizes[0]) < state.tokens.length)
+  t.equal(revocations.size(), state.tokens.length)
+  await feed.close()
+})
+
 t.test('changes are read every two seconds, twice a second while none is heard, and not after the end', async t => {
   for (const [mostStalenessMs, everyMs] of [
     [undefined, 2000],
