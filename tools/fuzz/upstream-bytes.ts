@@ -3,7 +3,7 @@ import net from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { listen } from '../../test/support/ports.ts'
-import { connectRaw, type RawResponse } from '../../test/support/raw-client.ts'
+import { connectRaw, type RawConnection, type RawResponse } from '../../test/support/raw-client.ts'
 import { checkAlive, LANES, LIBRARY_WORDS, startFuzzedGateway } from './client-bytes.ts'
 import { createRandom, type Fuzz, inLanes, mutate, type Random, readCorpus, splitBytes } from './mutate.ts'
 
@@ -59,6 +59,8 @@ const check = (response: RawResponse, tag: string): string | undefined => {
   return LIBRARY_WORDS.test(response.body) ? `library words in ${response.body}` : undefined
 }
 
+const isLate = (error: unknown) => /waited too long/.test(String(error))
+
 const ask = (method: string, tag: string, random: Random) => {
   const body = 'x'.repeat(random.below(3) === 0 ? 100_000 : 10)
   const framing = method === 'POST' ? `Content-Length: ${body.length}\r\n\r\n${body}` : '\r\n'
@@ -71,6 +73,18 @@ export const fuzzUpstreamBytes = async (t: Pick<Test, 'teardown'>, options: Fuzz
   const world = await startFuzzedGateway(t, upstream.url)
   const random = createRandom(options.seed)
   let done = 0
+  /** A stream of events may be silent for as long as it likes. */
+  const isSilent = (tag: string) => /event-stream/i.test(upstream.answered(tag))
+  /** Only what is not a stream is waited for as long as a busy machine may take. */
+  const responseTo = async (connection: RawConnection, method: string, tag: string) => {
+    const head = method === 'HEAD'
+    try {
+      return await connection.response({ head, timeoutMs: 6000 })
+    } catch (error) {
+      if (isLate(error) && !isSilent(tag)) return connection.response({ head, timeoutMs: 60_000 })
+      throw error
+    }
+  }
   /** A connection with up to six requests, pipelined or one by one; ends at the first that is broken off. */
   const one = async () => {
     const connection = await connectRaw(world.port)
@@ -84,16 +98,14 @@ export const fuzzUpstreamBytes = async (t: Pick<Test, 'teardown'>, options: Fuzz
       if (!isPipelined) connection.send(ask(method, tag, random))
       try {
         let response: RawResponse
-        do response = await connection.response({ head: method === 'HEAD', timeoutMs: 6000 })
+        do response = await responseTo(connection, method, tag)
         while (response.status < 200)
         const fault = check(response, tag)
         if (fault !== undefined) options.onFault(fault, upstream.answered(tag))
         if (!response.complete || response.headers.connection === 'close') break
         if (random.below(20) === 0) break
       } catch (error) {
-        // A stream of events may be silent for as long as it likes.
-        if (/waited too long/.test(String(error)) && !/event-stream/i.test(upstream.answered(tag)))
-          options.onFault(`${tag}: ${error}`, upstream.answered(tag))
+        if (isLate(error) && !isSilent(tag)) options.onFault(`${tag}: ${error}`, upstream.answered(tag))
         break
       }
     }
