@@ -57,6 +57,8 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
     return redirect(reply, path, sessionCookie.fieldsOf(token))
   }
 
+  // A link preview or scanner sends HEAD: nothing is used up.
+  app.head('/auth/session', (_request, reply) => reply.code(204).send())
   app.get(
     '/auth/session',
     { schema: { summary: 'Takes the browser’s session to a named host, by a one-time code' }, exposeHeadRoute: false },
