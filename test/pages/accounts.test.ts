@@ -16,7 +16,7 @@ const openClients = async (t: Test) => {
   return page
 }
 
-const secretOf = (page: Page) => page.locator('#secret-value').inputValue()
+const secretOf = (page: Page) => page.locator('.secret .value').first().inputValue()
 
 /** What leaves a page, and that the browser asks about it first, as it does while something is unsaved. */
 const asked = async (t: Test, page: Page, answer: 'accept' | 'dismiss', leave: () => Promise<unknown>) => {
@@ -65,16 +65,16 @@ t.test('an Admin makes a service account, copies its secret once, rotates it, an
   await page.fill('#client-expires', '2999-01-31')
   await page.fill('#client-addresses', '127.0.0.1, ::1/128')
   await page.click('#new-client .main')
-  await page.locator('#made-secret').waitFor()
+  await page.locator('.secret').waitFor()
   const first = await secretOf(page)
   t.match(first, /^ps_[\w-]{43}$/)
-  t.equal(await page.evaluate('document.activeElement.id'), 'secret-value', 'it is focused')
+  t.equal(await page.evaluate('document.activeElement.className'), 'value', 'it is focused')
   t.equal(await page.evaluate('getSelection().toString()'), first, 'and selected, to be copied by keyboard')
-  await page.click('#copy-secret')
+  await page.click('.secret .main')
   await page.getByText('Copied.').waitFor()
   t.equal(await page.evaluate('navigator.clipboard.readText()'), first)
   await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-  await page.click('#copy-secret')
+  await page.click('.secret .main')
   await page.getByText('The browser did not allow copying.').waitFor({ timeout: 10_000 })
   t.same(await axeFindings(page), [])
 
@@ -100,12 +100,12 @@ t.test('an Admin makes a service account, copies its secret once, rotates it, an
 
   await row.getByRole('button', { name: 'Rotate secret of nightly-export' }).click()
   await page.locator('dialog .danger').click()
-  await page.locator('#made-secret').waitFor()
+  await page.locator('.secret').waitFor()
   const second = await secretOf(page)
   t.not(second, first)
   t.equal((await tokenAnswer(clientId, second)).status, 200)
   t.equal((await tokenAnswer(clientId, first)).status, 200, 'for another day')
-  await page.click('#hide-secret')
+  await page.getByText('I have stored it').click()
   t.notOk((await page.content()).includes(second))
 
   await row.getByRole('button', { name: 'Edit the account nightly-export' }).click()
@@ -156,7 +156,7 @@ t.test('what the gateway refuses of a new service account is said beside the for
   t.equal(await page.inputValue('#client-name'), 'twice')
   await page.fill('#client-addresses', '')
   await page.click('#new-client .main')
-  await page.locator('#made-secret').waitFor()
+  await page.locator('.secret').waitFor()
   const row = page.locator('tbody tr', { hasText: 'twice' })
   await row.waitFor()
   t.match(await row.textContent(), /never.*any.*never/s)
@@ -206,7 +206,7 @@ t.test('people make an access token, see it once, use it, and remove it', async 
   const page = await openAccount(t, { of: 'maria' })
   await page.fill('#token-name', 'backup')
   await page.dblclick('#new-token .main')
-  const token = await page.locator('#secret-value').inputValue()
+  const token = await page.locator('.secret .value').first().inputValue()
   t.match(token, /^pt_[\w-]{43}$/)
   t.equal((await world.fetch('/auth/me', { token })).status, 200)
   t.same(await axeFindings(page), [])
@@ -220,34 +220,37 @@ t.test('people make an access token, see it once, use it, and remove it', async 
   t.equal((await world.fetch('/auth/me', { token })).status, 401)
 })
 
-t.test('a secret that is shown stays during a login in another tab, and leaving it is asked about', async t => {
-  const makeClient = async () => {
-    const page = await openClients(t)
-    await page.fill('#client-name', 'shown-once')
-    await page.click('#new-client .main')
-    return page
-  }
-  const makeToken = async () => {
-    const page = await openAccount(t, { of: 'maria' })
-    await page.fill('#token-name', 'shown-once')
-    await page.click('#new-token .main')
-    return page
-  }
-  for (const make of [makeClient, makeToken]) {
-    const page = await make()
+t.test('a secret that is shown stays until it is hidden, and leaving it is asked about', async t => {
+  const openClientForm = async () => ({ page: await openClients(t), form: 'client' })
+  const openTokenForm = async () => ({ page: await openAccount(t, { of: 'maria' }), form: 'token' })
+  for (const open of [openClientForm, openTokenForm]) {
+    const { page, form } = await open()
+    const make = async (name: string) => {
+      await page.fill(`#${form}-name`, name)
+      await page.click(`#new-${form} .main`)
+    }
+    await make('shown-once')
     const secret = await secretOf(page)
     await logInBeside(page)
     t.equal(await secretOf(page), secret)
     await asked(t, page, 'dismiss', () => page.close({ runBeforeUnload: true }))
     t.equal(await secretOf(page), secret)
-    if (make === makeToken) continue
-    const areas = page.getByRole('link', { name: 'Areas' })
-    await areas.click()
+    await make('shown-beside')
+    await page.locator('.secret').nth(1).waitFor()
+    t.not(await secretOf(page), secret)
+    t.same(await axeFindings(page), [])
+    await page.getByText('I have stored it').first().click()
+    t.equal(await secretOf(page), secret, 'another one does not take its place')
     const question = page.locator('dialog[open]')
-    await question.getByText('What has not been saved on this page will be lost.').waitFor()
-    await question.getByText('Stay here').click()
-    t.equal(await secretOf(page), secret)
-    await page.click('#hide-secret')
+    const areas = page.getByRole('link', { name: 'Areas' })
+    for (const way of [page.locator('#logout'), ...(form === 'client' ? [areas] : [])]) {
+      await way.click()
+      await question.getByText('What has not been saved on this page will be lost.').waitFor()
+      await question.getByText('Stay here').click()
+      t.equal(await secretOf(page), secret)
+    }
+    if (form === 'token') continue
+    await page.getByText('I have stored it').click()
     await areas.click()
     await page.locator('#area-name').waitFor()
     t.equal(await question.count(), 0, 'what has been stored is not asked about')
@@ -275,6 +278,7 @@ t.test(
     await logInBeside(page)
     t.equal(await chosen(), before, 'a login in another tab loses nothing')
     await page.click('#logout')
+    await page.locator('dialog .danger').click()
     await page.locator('#username').waitFor()
   }
 )

@@ -42,8 +42,8 @@ t.test('a login that is too old for a token is asked for again, with a password'
   await fillLogin(page, 'maria')
   await page.waitForURL(`${world.origin}/auth/account`)
   await makeToken()
-  await page.locator('#secret-value').waitFor()
-  t.match(await page.inputValue('#secret-value'), /^pt_/)
+  await page.locator('.secret .value').waitFor()
+  t.match(await page.inputValue('.secret .value'), /^pt_/)
 })
 
 // RV-88

@@ -72,9 +72,11 @@ const SessionsPart = ({ of: { data, problem, reload } }: { of: Loaded<readonly S
 const DAY_MS = 86_400_000
 const dayFromNow = (days: number): string => dayOf(new Date(Date.now() + days * DAY_MS))
 
+type NewTokenItem = TokenItem & { readonly token: string }
+
 interface FormProps {
   readonly user: User
-  readonly onMade: (token: string) => void
+  readonly onMade: (token: NewTokenItem) => void
 }
 
 const NewToken = ({ user, onMade }: FormProps): VNode => {
@@ -89,7 +91,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
       profiles: data.getAll('profile').map(String),
       expiresAt: endOfDay(data.get('expires'))
     }
-    const answer = await call<{ token: string }>('/auth/tokens', { method: 'POST', body })
+    const answer = await call<NewTokenItem>('/auth/tokens', { method: 'POST', body })
     const isTooOld = answer.code === 'GW_LOGIN_REQUIRED'
     setNeedsLogin(isTooOld)
     if (answer.status !== 201)
@@ -97,7 +99,7 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     say('')
     form.reset()
     setTouched(false)
-    onMade(answer.body.token)
+    onMade(answer.body)
   }
   return html`<form id="new-token" onSubmit=${sends(make)} onInput=${() => setTouched(true)}><h3>${text('newToken')}</h3>
     <${Field} id="token-name" label=${text('name')} name="name" required maxlength="64" />
@@ -119,7 +121,7 @@ interface TokensProps {
 /** A new token is shown once; the list has when each was used. */
 const TokensPart = ({ of: { data, problem, reload }, user }: TokensProps): VNode => {
   const { ask, change, notices } = useActs(reload, problem)
-  const [made, setMade] = useState('')
+  const [made, setMade] = useState<readonly NewTokenItem[]>([])
   const remove = ({ id, name }: TokenItem) =>
     ask(actOf(text, 'remove', { name }, () => change(`/auth/tokens/${id}`, 'DELETE', '')))
   const columns: Column<TokenItem>[] = [
@@ -129,14 +131,17 @@ const TokensPart = ({ of: { data, problem, reload }, user }: TokensProps): VNode
     [text('lastUsed'), ({ lastUsedAt }) => timeOrNever(lastUsedAt)],
     actions(token => [[text('remove'), text('removeToken', { name: token.name }), () => remove(token)]])
   ]
-  const onMade = (token: string) => {
-    setMade(token)
+  const onMade = (token: NewTokenItem) => {
+    setMade(shown => [token, ...shown])
     reload()
   }
   return html`<section id="tokens-part"><h2 id="tokens">${text('tokens')}</h2><p class="quiet">${text('tokensNote')}</p>
     ${notices}
     ${data?.length === 0 && html`<p class="quiet">${text('noTokens')}</p>`}
     ${data !== undefined && data.length > 0 && html`<${Rows} label=${text('tokens')} columns=${columns} items=${data} keyOf=${({ id }: TokenItem) => id} />`}
-    ${made !== '' && html`<${Secret} key=${made} title=${text('tokenValue')} value=${made} note=${text('made')} onHide=${() => setMade('')} />`}
+    ${made.map(
+      item =>
+        html`<${Secret} key=${item.id} title=${text('tokenOf', { name: item.name })} value=${item.token} note=${text('made')} onHide=${() => setMade(shown => shown.filter(other => other !== item))} />`
+    )}
     <${NewToken} user=${user} onMade=${onMade} /></section>`
 }

@@ -28,17 +28,19 @@ const expiryCell = ({ expiresAt }: ClientItem) =>
 
 export const ClientsView = (): VNode => {
   const list = useList<ClientItem>('clients')
-  const [made, setMade] = useState<ClientWithSecret | undefined>()
+  const [made, setMade] = useState<readonly ClientWithSecret[]>([])
   const { ask, say, change, notices } = useActs(list.reload)
   const [edited, setEdited] = useState<ClientItem | undefined>()
 
+  /** Above those that are still shown, because none is shown again. */
+  const show = (secret: ClientWithSecret) => setMade(shown => [secret, ...shown])
   const rotate = async ({ id }: ClientItem) => {
     const secret = await change<ClientWithSecret>(`clients/${id}/rotate`, 'POST', '')
-    if (secret !== undefined) setMade(secret)
+    if (secret !== undefined) show(secret)
   }
   const remove = async ({ id, clientId }: ClientItem) => {
     if (await change(`clients/${id}`, 'DELETE', text('clientRemoved')))
-      setMade(secret => (secret?.clientId === clientId ? undefined : secret))
+      setMade(shown => shown.filter(secret => secret.clientId !== clientId))
   }
   const asks = (action: 'rotate' | 'remove', client: ClientItem, run: (client: ClientItem) => Promise<void>) => () =>
     ask(actOf(text, action, { name: client.name }, () => run(client)))
@@ -60,16 +62,16 @@ export const ClientsView = (): VNode => {
   const settle = (words: string, secret?: ClientWithSecret) => {
     close()
     say(words)
-    if (secret !== undefined) setMade(secret)
+    if (secret !== undefined) show(secret)
     list.reload()
   }
   return html`<h1>${text('clients')}</h1><p class="quiet">${text('clientsNote')}</p>
     ${notices}
-    ${
-      made !== undefined &&
-      html`<${Secret} key=${made.clientSecret} title=${text('secretOf', { name: made.name })} value=${made.clientSecret} note=${text('once')} onHide=${() => setMade(undefined)}>
-        <${Field} id="secret-client-id" label=${text('clientId')} readonly value=${made.clientId} /><//>`
-    }
+    ${made.map(
+      (secret, i) =>
+        html`<${Secret} key=${secret.clientSecret} title=${text('secretOf', { name: secret.name })} value=${secret.clientSecret} note=${text('once')} onHide=${() => setMade(shown => shown.filter(other => other !== secret))}>
+        <${Field} id=${`secret-client-id-${i}`} label=${text('clientId')} readonly value=${secret.clientId} /><//>`
+    )}
     <${Listing} of=${list} label=${text('clients')} columns=${columns} keyOf=${({ id }: ClientItem) => id} />
     ${
       edited !== undefined &&

@@ -257,6 +257,7 @@ interface SecretProps {
  * asked about. Focused when it appears, and selected on focus, so that it can be copied with the keyboard too.
  */
 export const Secret = ({ title, value, note, children, onHide }: SecretProps): VNode => {
+  const id = useId()
   const field = useRef<HTMLInputElement>(null)
   const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')
   useEffect(() => field.current?.focus(), [])
@@ -270,11 +271,11 @@ export const Secret = ({ title, value, note, children, onHide }: SecretProps): V
       setCopying('notCopied')
     }
   }
-  return html`<section class="panel" id="made-secret" aria-labelledby="made-secret-title">
-    <h2 id="made-secret-title" class="long">${title}</h2><p id="made-secret-note">${note}</p>${children}
-    <p><label for="secret-value">${title}</label>
-      <input ref=${field} id="secret-value" readonly autocomplete="off" spellcheck="false" aria-describedby="made-secret-note" value=${value}
+  return html`<section class="panel secret" aria-labelledby=${`${id}-title`}>
+    <h2 id=${`${id}-title`} class="long">${title}</h2><p id=${`${id}-note`}>${note}</p>${children}
+    <p><label for=${`${id}-value`}>${title}</label>
+      <input ref=${field} id=${`${id}-value`} class="value" readonly autocomplete="off" spellcheck="false" aria-describedby=${`${id}-note`} value=${value}
         onFocus=${(event: FocusEvent) => (event.target as HTMLInputElement).select()} /></p>
-    <div class="buttons"><button type="button" class="main" id="copy-secret" onClick=${copy}>${text('copy')}</button>
-      <button type="button" id="hide-secret" onClick=${onHide}>${text('hideSecret')}</button><span role="status">${copying !== '' && text(copying)}</span></div></section>`
+    <div class="buttons"><button type="button" class="main" onClick=${copy}>${text('copy')}</button>
+      <button type="button" onClick=${onHide}>${text('hideSecret')}</button><span role="status">${copying !== '' && text(copying)}</span></div></section>`
 }

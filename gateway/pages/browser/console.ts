@@ -2,12 +2,11 @@
 import { AreasView } from './areas-view.ts'
 import { AuditView } from './audit-view.ts'
 import { ClientsView } from './clients-view.ts'
-import { actOf, Confirm } from './console-parts.ts'
 import { sends } from './fields.ts'
 import { GrantsView } from './grants-view.ts'
 import { HeldBackView } from './held-back-view.ts'
 import { MatrixView } from './matrix-view.ts'
-import { startPage, Top } from './page.ts'
+import { startPage, Top, useLeave } from './page.ts'
 import { PeopleView } from './people-view.ts'
 import { PersonView } from './person-view.ts'
 import { html, useEffect, useRef, useState, type VNode } from './render.ts'
@@ -62,12 +61,11 @@ const Refused =
   (): VNode => html`<div class="stage"><main class="card"><h1>${text('onlyAdmins')}</h1><p>${text('onlyAdminsNote')}</p>
   <a class="button main" href="/auth/account">${text('toAccount')}</a></main></div>`
 
-/** Follows the URL, and asks about unsaved changes first. `leave` runs what would lose them. */
+/** Follows the URL, and asks about unsaved changes first. */
 const usePlace = (content: { readonly current: HTMLElement | null }) => {
   const [place, setPlace] = useState(placeOf(location.hash))
   const [moves, setMoves] = useState(0)
-  const [leaving, setLeaving] = useState<(() => void) | undefined>()
-  const leave = (go: () => void) => (hasUnsaved() ? setLeaving(() => go) : go())
+  const { leave, question } = useLeave()
   useEffect(() => {
     const move = ({ oldURL }: HashChangeEvent) => {
       const wanted = location.hash
@@ -86,28 +84,19 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
     window.addEventListener('hashchange', move)
     return () => window.removeEventListener('hashchange', move)
   }, [])
-  const question =
-    leaving === undefined
-      ? undefined
-      : html`<${Confirm} stay=${text('stay')} onClose=${() => setLeaving(undefined)} act=${actOf(
-          text,
-          'leave',
-          {},
-          leaving
-        )} />`
-  return { place, moves, leave, question }
+  return { place, moves, question }
 }
 
 const App = ({ user }: { user: User }): VNode => {
   const content = useRef<HTMLElement>(null)
-  const { place, moves, leave, question } = usePlace(content)
+  const { place, moves, question } = usePlace(content)
   useEffect(() => {
     document.title = `${text(place.section)} · ${text('console')} · ${brand()}`
   })
   const View = VIEWS[place.section]
   const view = place.id === '' ? html`<${View} />` : html`<${PersonView} id=${place.id} />`
   return html`<a class="skip" href="#content" onClick=${sends(() => content.current?.focus())}>${text('skip')}</a>
-    <${Top} user=${user} home="#/people" leave=${leave}><${Sections} current=${place.section} /><//>
+    <${Top} user=${user} home="#/people"><${Sections} current=${place.section} /><//>
     <main id="content" ref=${content} tabindex="-1" key=${moves}>${view}</main>
     ${question}`
 }

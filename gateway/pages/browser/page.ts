@@ -2,26 +2,41 @@
 import './pages.css'
 import './console.css'
 import { problemOf, reloadAll } from './console-data.ts'
-import { Dialog, Name, nameOf } from './console-parts.ts'
+import { actOf, Confirm, Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch, useLanguage } from './language.ts'
 import { findPageSession, followPageSession, leavePageSession } from './page-session.ts'
 import { Boundary, type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
 import { brand, fact, logInAgain, loginAddress } from './session.ts'
 import type { User } from './shapes.ts'
-import { giveUpUnsaved } from './unsaved.ts'
+import { giveUpUnsaved, hasUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
+
+/** Asks about unsaved changes first. `leave` runs what would lose them. */
+export const useLeave = () => {
+  const [leaving, setLeaving] = useState<(() => void) | undefined>()
+  const leave = (go: () => void) => (hasUnsaved() ? setLeaving(() => go) : go())
+  const question =
+    leaving === undefined
+      ? undefined
+      : html`<${Confirm} stay=${text('stay')} onClose=${() => setLeaving(undefined)} act=${actOf(
+          text,
+          'leave',
+          {},
+          leaving
+        )} />`
+  return { leave, question }
+}
 
 interface TopProps {
   readonly user: User
   /** Where the brand leads; undefined: nowhere. */
   readonly home?: string
-  /** Runs what leaves the page, perhaps after a question. */
-  readonly leave?: (go: () => void) => void
   readonly children?: ComponentChildren
 }
 
-export const Top = ({ user, home, leave = go => go(), children }: TopProps): VNode => {
+export const Top = ({ user, home, children }: TopProps): VNode => {
   const [problem, setProblem] = useState('')
+  const { leave, question } = useLeave()
   const logOut = async () => {
     setProblem('')
     const failed = await leavePageSession(user)
@@ -31,7 +46,7 @@ export const Top = ({ user, home, leave = go => go(), children }: TopProps): VNo
   <header class="top"><a class="brand" href=${home}><span class="mark" aria-hidden="true"></span><bdi>${brand()}</bdi></a>
     <div class="me"><a href="/auth/account" title=${text('account')}><${Name} of=${nameOf(user)} /></a><${LanguageSwitch} isShort label=${text('language')} />
     <button type="button" id="logout" onClick=${() => leave(() => void logOut())}>${text('logout')}</button></div>${children}
-    ${problem !== '' && html`<p class="notice" data-error="true" role="alert">${problem}</p>`}</header>`
+    ${problem !== '' && html`<p class="notice" data-error="true" role="alert">${problem}</p>`}</header>${question}`
 }
 
 interface SmallPageProps {

@@ -25,6 +25,6 @@ export const text = createText({
   tooManyTokens: ['Uma conta pode ter até 100 tokens. Remova um antes.', 'An account can have at most 100 tokens. Remove one first.'],
   make: ['Criar token', 'Create token'],
   made: ['Copie o token agora: ele não será mostrado de novo.', 'Copy the token now: it will not be shown again.'],
-  tokenValue: ['Token', 'Token'],
+  tokenOf: ['Token {name}', 'Token {name}'],
   loginAgain: ['Para criar um token, entre de novo: o último login tem mais de 15 minutos.', 'To create a token, log in again: your last login is more than 15 minutes old.']
 })
