@@ -45,6 +45,12 @@ t.test('a wrong password is answered in words; the right one shows who is here, 
   t.equal(await page.locator('#who').textContent(), 'Maria da Silva')
   t.match(await kept(page, 'authToken'), /^eyJ/)
   t.match(JSON.parse((await kept(page, 'authUser')) ?? ''), { username: 'maria', profiles: only('Admin') })
+  await page.route(questions, route => route.fulfill(away))
+  await page.reload()
+  await page.locator('[role=alert]', { hasText: 'not available right now' }).waitFor()
+  await page.unroute(questions)
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await page.locator('#who').waitFor()
   t.same(await page.evaluate('Object.keys(localStorage)'), [], 'nothing outlives the tab') // AD-15
   t.same(await page.context().cookies(), [], 'and no cookie, unless asked for')
   await page.reload()
@@ -127,4 +133,14 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   t.equal(await kept(other, 'authToken'), null, 'a link logs nobody in')
   t.equal(new URL(other.url()).hash, '')
   t.match(await other.locator('[role=alert]').textContent(), /was not started in this tab/)
+
+  await other.goto(`${world.origin}/auth/login`)
+  // The provider would send somebody who has a session there straight back.
+  await other.route('**/cloudidp/start?*', route => route.fulfill({ body: 'the login page of the provider' }))
+  await Promise.all([other.waitForURL('**/cloudidp/start?*'), other.click('#cloud')])
+  await other.goto(address)
+  await other.locator('#cloud').waitFor()
+  await other.goto(`${world.origin}/auth/login?left#auth=${payload}`)
+  await other.locator('#who, [role=alert]').first().waitFor()
+  t.equal(await kept(other, 'authToken'), null, 'nor in a tab that has left the cloud login that it began')
 })

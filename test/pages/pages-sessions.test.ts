@@ -177,6 +177,20 @@ t.test('a cloud login that one of our pages began comes back to it, and its logo
     const begun = await fetch(`${world.origin}/auth/oauth/cloudidp/start${query}`, { redirect: 'manual' })
     t.equal(new URL(begun.headers.get('location') ?? '').searchParams.get('prompt'), prompt)
   }
+
+  const owned = await page.context().newPage()
+  await owned.goto(`${world.origin}/auth/login?again=1`)
+  await fillLogin(owned, 'maria')
+  await owned.locator('#who').waitFor()
+  const open = "void window.open('/auth/login?popup=1')"
+  const [popup] = await Promise.all([owned.waitForEvent('popup'), owned.evaluate(open)])
+  await popup.click('#cloud')
+  await popup.locator('#log-in-as-owner').click()
+  const isStart = (request: { url(): string }) => request.url().includes('/cloudidp/start')
+  const [begun] = await Promise.all([popup.waitForRequest(isStart), popup.click('#cloud')])
+  t.match(begun.url(), /[?&]again=1$/, 'the session that somebody else has there does not log in as them once more')
+  await popup.close()
+
   const isLogout = (request: { url(): string }) => request.url().endsWith('/auth/logout')
   const [asked] = await Promise.all([page.waitForRequest(isLogout), page.click('#logout')])
   t.same(asked.postDataJSON(), { provider: true }, 'the provider is asked too')
@@ -239,6 +253,20 @@ t.test('a stale token stays while the gateway cannot refresh it', async t => {
   await page.unrouteAll()
   await page.reload()
   t.equal(await seen(page), 'apps', 'a cookie alone is as good')
+})
+
+t.test('a late answer about an earlier login does not end the one that a page got meanwhile', async t => {
+  const page = await openTab(t)
+  await putLogin(page, world.origin, 'maria')
+  const late: Route[] = []
+  await page.route('**/auth/me', route => late.push(route), { times: 1 })
+  await page.goto(`${world.origin}/auth/account`)
+  await until(() => late.length > 0)
+  const token = await putLogin(await page.context().newPage(), world.origin, 'maria')
+  await putToken(page, token)
+  await late[0]?.fulfill({ status: 401, json: { code: 'GW_TOKEN_REVOKED' } })
+  t.equal(await seen(page), 'account')
+  t.equal(await kept(page, 'authToken'), token)
 })
 
 type Look = Record<PagePath, string>

@@ -38,9 +38,10 @@ const tokenIn = (payload: string): string | undefined => {
 
 const take = (): { token: string; login: CloudLogin } | 'foreign' | undefined => {
   const payload = /^#auth=(.*)$/s.exec(location.hash)?.[1]
+  // Without a result, this tab has left the login that it began: no link may bring one for it later.
+  const login = takeMark()
   if (payload === undefined) return undefined
   history.replaceState(null, '', location.pathname + location.search)
-  const login = takeMark()
   const token = tokenIn(payload)
   return login === undefined || token === undefined ? 'foreign' : { token, login }
 }

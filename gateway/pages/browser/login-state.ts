@@ -23,6 +23,8 @@ export interface Notice {
 export type Start =
   | { readonly is: 'in'; readonly user: User; readonly isFresh: boolean }
   | { readonly is: 'out'; readonly notice: Notice | undefined }
+  /** The gateway does not answer: there may be a session. */
+  | { readonly is: 'unknown'; readonly notice: Notice }
 
 const query = new URLSearchParams(location.search)
 
@@ -74,7 +76,7 @@ export const startCloudLogin = (cloudUrl: string): void => {
 const startOf = (pageSession: PageSession): Start => {
   // Even if it is not said now, it would be wrong later.
   const isLoggedOut = takeLoggedOut()
-  if (pageSession.is === 'unknown') return { is: 'out', notice: noticeFor(pageSession.answer) }
+  if (pageSession.is === 'unknown') return { is: 'unknown', notice: noticeFor(pageSession.answer) }
   if (pageSession.is === 'in') return { is: 'in', user: pageSession.user, isFresh: false }
   if (pageSession.is === 'cookie' && !needsToken) return { is: 'in', user: pageSession.user, isFresh: false }
   if (isLoggedOut) return { is: 'out', notice: noticeOf('loggedOutElsewhere') }

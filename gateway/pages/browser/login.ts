@@ -6,7 +6,7 @@ import { useLanguage } from './language.ts'
 import { leave, leaveForApps } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice, noticeFor } from './login-state.ts'
 import { Card, InView, OtherView, OutView } from './login-views.ts'
-import { Boundary, html, render, useEffect, useState, type VNode } from './render.ts'
+import { Boundary, html, render, useEffect, useRef, useState, type VNode } from './render.ts'
 import { brand, endQuietly, forget, keptToken, logOut, onNews, refresh } from './session.ts'
 import type { User } from './shapes.ts'
 import { text } from './words-login.ts'
@@ -24,6 +24,8 @@ const App = (): VNode => {
   /** Why the logins that are possible are not known yet. */
   const [away, setAway] = useState<Notice | undefined>()
   const [isDone, setDone] = useState(false)
+  /** There may be a session: the gateway was away when it was looked for. */
+  const isUnknown = useRef(false)
   /** Whose page asked for this login, if it is not the page of `user`. */
   const [owner, setOwner] = useState<string | undefined>()
 
@@ -43,27 +45,27 @@ const App = (): VNode => {
   }
   const logInAsOwner = async () => {
     await endQuietly()
-    setOwner(undefined)
-    out()
+    // The provider asks who it is, although it still has the session of this person.
+    location.replace('/auth/login?popup=1&again=1')
   }
 
-  useEffect(() => {
-    const begin = async () => {
-      const start = await findStart()
-      if (start.is === 'in') await enter(start.user, start.isFresh)
-      else out(start.notice)
-    }
-    void begin()
-  }, [])
+  const begin = async () => {
+    const start = await findStart()
+    isUnknown.current = start.is === 'unknown'
+    if (start.is === 'in') await enter(start.user, start.isFresh)
+    else out(start.notice)
+  }
+  useEffect(() => void begin(), [])
 
   useEffect(() => {
     if (!isOut || doors !== undefined) return
-    const take = (found: Doors | Notice) => {
+    const take = async (found: Doors | Notice) => {
       const isAway = 'key' in found
       setAway(isAway ? found : undefined)
-      if (!isAway) return setDoors(found)
       // What was said before for the same reason is over with it.
-      setNotice(now => (now?.key === found.key ? undefined : now))
+      if (isAway) return setNotice(now => (now?.key === found.key ? undefined : now))
+      if (isUnknown.current) await begin()
+      setDoors(found)
     }
     return askWhileVisible(findDoors, take, FIRST_LOOK_MS, LAST_LOOK_MS)
   }, [isOut, doors])

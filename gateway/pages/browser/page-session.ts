@@ -68,9 +68,11 @@ export const findPageSession = async (): Promise<PageSession> => {
   const token = keptToken()
   if (token === undefined) return cookieSession({ is: 'out', hasEnded: false })
   const answer = await ask<User>('/auth/me')
+  // A refresh, a pop-up or a logout has changed it in the meantime: the answer may be about another login.
+  if (keptToken() !== token) return findPageSession()
   if (answer.status === 200) {
     noteLife(answer)
-    keep(keptToken() ?? token, answer.body)
+    keep(token, answer.body)
     return { is: 'in', user: answer.body }
   }
   if (answer.status !== 401) return { is: 'unknown', answer }
