@@ -52,7 +52,7 @@ interface KeyRow {
 
 interface Keying {
   readonly secrets: readonly SealingSecret[]
-  /** Whether a key is made if none of those stored opens: what a gateway does when it starts. */
+  /** Whether a key is made if none of those stored opens: what a gateway does when it starts, or has lost its key. */
   readonly creates: boolean
   /** Whether an entry of the log says that a key was made. */
   readonly records?: boolean
@@ -77,11 +77,13 @@ export const keyAuditLog = async (
         !opened.some(key => key.id === id) && (opened.length === 0 || !isAbandoned(sealed, nowS))
     )
     await keepSealed(manager, rows, secrets)
-    // A backup that was restored under a running gateway may lack its key.
-    const kept = keysOf(manager).filter(({ id }) => !rows.some(row => row.id === id))
+    // A backup that was restored under a running gateway may lack its key, and even the entry from which the key took over.
+    const missing = keysOf(manager).filter(({ id }) => !rows.some(row => row.id === id))
+    const kept: AuditKey[] = []
+    for (const key of missing) if (await beginsHere(manager, key)) kept.push(key)
     for (const key of kept) await store(manager, key, secrets)
     const keys = [...opened, ...kept].sort((a, b) => a.from - b.from)
-    if (creates && keys.length === 0) keys.push(await create(manager, secrets, records))
+    if (keys.length === 0 && (creates || missing.length > 0)) keys.push(await create(manager, secrets, records))
     return { connection: manager.connection, keys, isForeign }
   })
   // Only now: the transaction may have been repeated.
@@ -97,6 +99,12 @@ export const isOvertaken = async (manager: EntityManager): Promise<boolean> => {
   const rows = await query<KeyRow>(manager, READ)
   const newest = rows.findLastIndex(({ id }) => keysOf(manager).some(key => key.id === id))
   return rows.slice(newest + 1).some(({ sealed, nowS }) => !isAbandoned(sealed, nowS))
+}
+
+/** Of what has been archived, the key itself vouches. */
+const beginsHere = async (manager: EntityManager, { from, hash }: AuditKey): Promise<boolean> => {
+  if (from <= (await readAuditHead(manager)).archived) return true
+  return (await query(manager, 'SELECT id FROM audit_events WHERE id = $1 AND hash = $2', [from, hash])).length > 0
 }
 
 const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditKey | undefined => {
@@ -259,6 +267,8 @@ export const startAuditKey = async (
   if (isForeign) log.warn({ reason: 'other-secret' }, OTHER_SECRET)
   // Next time, if the database is away.
   return {
-    close: every(SEAL_EVERY_MS, () => keyAuditLog(database, { secrets, creates: false }).catch(() => undefined))
+    close: every(SEAL_EVERY_MS, () =>
+      keyAuditLog(database, { secrets, creates: false, records: true }).catch(() => undefined)
+    )
   }
 }

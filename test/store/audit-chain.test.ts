@@ -239,6 +239,21 @@ t.test('entries that number themselves are refused unless each follows the one b
   ])
 })
 
+t.test(
+  'a backup from before the key, restored under a running gateway, breaks nothing: another key is made',
+  async t => {
+    const { url, database, audit } = await startKeyed(t)
+    const restored = `SET session_replication_role = replica; DELETE FROM audit_events WHERE id > 2; DELETE FROM audit_keys;
+    DELETE FROM audit_check; UPDATE audit_head SET entries = 2, last_hash = (SELECT hash FROM audit_events WHERE id = 2)`
+    await postgres.query(restored, [], url)
+    await keyAuditLog(database, { secrets: [sealingSecret(SECRET)], creates: false, records: true })
+    for (let n = 0; n < 3; n++) await audit.append({ actor, action: 'new' })
+    t.same(await audit.verify(), { ok: true, entries: 6 })
+    t.same(await (await openWith(t, url, [SECRET])).audit.verify(), { ok: true, entries: 6 })
+    t.match(await audit.list({ action: 'audit.key' }), { total: 1 })
+  }
+)
+
 t.test('entries without the key are logged also if another process goes on with the round that found them', async t => {
   const world = await startKeyed(t)
   const { url, database } = world
