@@ -34,12 +34,15 @@ const ACTOR = { id: null, username: 'directory' }
 export const startRecheck = (parts: RecheckParts) => {
   const { accounts, log } = parts
   const turnMs = parts.intervalMs * SHARE_OF_INTERVAL
+  const longAgoMs = parts.intervalMs * 2
   const tickMs = Math.min(1000, Math.max(25, parts.intervalMs / 40))
   const holder = randomUUID()
   const isNews = createReports(() => performance.now())
   const inTurn = createTurns(MOST_AT_ONCE, Number.POSITIVE_INFINITY, () => new Error('too many look-ups'))
   let leads = { until: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, since: 0 }
   let live = { count: 0, countAt: Number.NEGATIVE_INFINITY }
+  // Most accounts may be of people without a session, and were looked up long ago: they are read only as often as all are counted.
+  let looksBack = true
   let budget = { left: 0, at: performance.now() }
   let running: Promise<void> | undefined
 
@@ -53,8 +56,10 @@ export const startRecheck = (parts: RecheckParts) => {
 
   /** The number of lookups that are due when all are spread evenly over the interval. */
   const allowance = async (now: number): Promise<number> => {
-    if (now >= live.countAt)
+    if (now >= live.countAt) {
       live = { count: (await accounts.count()).live, countAt: now + Math.min(10_000, turnMs / 10) }
+      looksBack = true
+    }
     const left = Math.min(MOST_IN_A_TURN, budget.left + (live.count * (now - budget.at)) / turnMs)
     budget = { left: left - Math.floor(left), at: now }
     return Math.floor(left)
@@ -66,7 +71,9 @@ export const startRecheck = (parts: RecheckParts) => {
     const regular = await allowance(now)
     // After a pause, looks are not made up for at once: someone who is gone is given half an interval before the second.
     // Overdue people (because this instance has just taken over, or a session is new) do not wait any longer.
-    const due = regular > 0 ? await accounts.due(turnMs / 2, regular) : await accounts.due(turnMs, 1)
+    const [ageMs, most] = regular > 0 ? [turnMs / 2, regular] : [turnMs, 1]
+    const due = await accounts.due(ageMs, most, looksBack ? undefined : longAgoMs)
+    looksBack &&= due.some(one => one.ageMs > longAgoMs || one.ageMs < 0)
     // Once for this turn, because it reads all of them.
     let counted: Counted | undefined
     const turn = { ...parts, isNews, count: () => (counted ??= accounts.count()) }

@@ -40,9 +40,16 @@ export const createDirectoryAccounts = (database: Database) => {
         const [row] = await query<{ live: number; missing: number }>(manager, COUNT)
         return row ?? { live: 0, missing: 0 }
       }),
-    /** Up to `limit` of them that were not looked up for `ageMs`, the longest first. */
-    due: (ageMs: number, limit: number): Promise<readonly DueAccount[]> =>
-      database.read(manager => query<DueAccount>(manager, DUE, [ageMs, limit])),
+    /**
+     * Up to `limit` of them that were not looked up for `ageMs`, the longest first.
+     * @param mostMs without those that were not looked up for even longer
+     */
+    due: (ageMs: number, limit: number, mostMs?: number): Promise<readonly DueAccount[]> =>
+      database.read(manager =>
+        mostMs === undefined
+          ? query<DueAccount>(manager, DUE, [ageMs, limit])
+          : query<DueAccount>(manager, RECENTLY_DUE, [ageMs, limit, mostMs])
+      ),
     /** The directory reported that the account is open; `areGroupsRead`: and its groups. */
     confirm: (userId: number, areGroupsRead: boolean) => set(CONFIRM, [userId, areGroupsRead]),
     /** Its groups could not be read, by a recheck. True: what they grant has lapsed. */
@@ -140,18 +147,18 @@ const LIVE = `
     )
   )`
 const COUNT = `SELECT count(*)::int AS live, count(a.missing_since)::int AS missing FROM ${LIVE}`
-// A look-up that lies ahead is of a clock that has been set back since. By index, the longest ago first: in a large installation,
-// half of all people may be looked up again. Of several accounts, the one that last logged in.
-const DUE = `
+const BEFORE = (ms: string) => `now() - ${ms}::float8 * interval '1 millisecond'`
+// By index, the longest ago first: in a large installation, half of all people may be looked up again. Of several accounts, the one
+// that last logged in.
+const dueWhere = (condition: string) => `
   SELECT a.user_id AS "userId", l.subject, a.login, a.missing_since IS NOT NULL AS "wasMissing",
     extract(epoch FROM now() - a.checked_at)::float8 * 1000 AS "ageMs"
-  FROM (
-    SELECT a.* FROM ${LIVE} AND (
-      a.checked_at <= now() - $1::float8 * interval '1 millisecond' OR a.checked_at > now() + interval '1 minute'
-    ) ORDER BY a.checked_at LIMIT $2
-  ) AS a
+  FROM (SELECT a.* FROM ${LIVE} AND (${condition}) ORDER BY a.checked_at LIMIT $2) AS a
   CROSS JOIN LATERAL (
     SELECT subject FROM provider_links WHERE user_id = a.user_id AND provider = 'ldap'
     ORDER BY subject IS NOT DISTINCT FROM a.subject DESC, created_at DESC LIMIT 1
   ) AS l
   ORDER BY a.checked_at`
+// A look-up that lies ahead is of a clock that has been set back since.
+const DUE = dueWhere(`a.checked_at <= ${BEFORE('$1')} OR a.checked_at > now() + interval '1 minute'`)
+const RECENTLY_DUE = dueWhere(`a.checked_at BETWEEN ${BEFORE('$3')} AND ${BEFORE('$1')}`)

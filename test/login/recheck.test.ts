@@ -173,7 +173,8 @@ t.test('a person who is gone from the directory is ended at the second look', as
 
 /** People who are logged in are looked up by a directory of the test; the reasons that the log names, and what is asked of the store. */
 const startRechecking = async (t: Test, count: number, intervalMs: number, lookUp: Directory['lookUp']) => {
-  const { database, users } = await openStore(t, await startPostgres(t))
+  const own = await startPostgres(t)
+  const { database, users, url } = await openStore(t, own)
   const liveLogins = createLiveLogins(database)
   for (let n = 0; n < count; n++) {
     const one = person(`p${n}`, { login: `p${n}` })
@@ -193,9 +194,9 @@ const startRechecking = async (t: Test, count: number, intervalMs: number, lookU
         asked.push('count')
         return accounts.count()
       },
-      due: (ageMs, limit) => {
+      due: (ageMs, limit, mostMs) => {
         asked.push('due')
-        return accounts.due(ageMs, limit)
+        return accounts.due(ageMs, limit, mostMs)
       }
     },
     applyGroups: async () => {},
@@ -204,7 +205,7 @@ const startRechecking = async (t: Test, count: number, intervalMs: number, lookU
     log: { warn: keep, info: keep } as never
   })
   t.teardown(recheck.close)
-  return { reasons, asked }
+  return { reasons, asked, query: (statement: string) => own.query(statement, [], url) }
 }
 
 t.test('when many are gone, none is ended because others have not been looked up yet', async t => {
@@ -232,4 +233,17 @@ t.test('people are looked up side by side; the log says so when the directory is
   })
   await until(() => reasons.has('recheck-behind'))
   t.equal(seen.most, 8)
+})
+
+t.test('people who were last looked up long ago, or while the clock was ahead, are looked up', async t => {
+  const seen = new Set<string>()
+  const { query } = await startRechecking(t, 3, 200, async ({ subject }) => {
+    seen.add(subject)
+    return { state: 'open', groups: [] }
+  })
+  for (const move of ['-', '+']) {
+    await query(`UPDATE directory_accounts SET checked_at = now() ${move} interval '1 year'`)
+    seen.clear()
+    await until(() => seen.size === 3, move)
+  }
 })

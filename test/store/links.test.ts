@@ -151,21 +151,23 @@ t.test('a closed account of the new person does not take the place of one that i
   t.match(await accounts.due(0, 10), [{ userId: old.id, login: 'maria', subject: 'maria' }])
 })
 
-t.test('of many people who are due, a few are found without reading all', async t => {
+t.test('of many people, a few who are due are found without reading all, or those who are not logged in', async t => {
   const { url, database } = await openStore(t, postgres)
   await database.close()
   for (const statement of [
     "INSERT INTO users (provider, username) SELECT 'ldap', 'p' || i FROM generate_series(1, 10000) i",
     "INSERT INTO provider_links (provider, issuer, subject, user_id) SELECT 'ldap', 'ldap', username, id FROM users",
-    "INSERT INTO directory_accounts (user_id, login, checked_at) SELECT id, username, now() - interval '1 hour' FROM users",
+    `INSERT INTO directory_accounts (user_id, login, checked_at)
+      SELECT id, username, now() - CASE WHEN id % 2 = 0 THEN interval '1 hour' ELSE interval '30 days' END FROM users`,
     `INSERT INTO sessions (jti, user_id, provider, created_at, last_used_at, expires_at)
-      SELECT id, id, 'ldap', now(), now(), now() + interval '1 hour' FROM users`,
+      SELECT id, id, 'ldap', now(), now(), now() + interval '1 hour' FROM users WHERE id % 2 = 0`,
     'ANALYZE'
   ])
     await postgres.query(statement, [], url)
-  const read = "SELECT idx_tup_fetch + seq_tup_read AS read FROM pg_stat_user_tables WHERE relname = 'provider_links'"
+  const read = `SELECT sum(idx_tup_fetch + seq_tup_read) AS read FROM pg_stat_user_tables
+    WHERE relname IN ('provider_links', 'directory_accounts', 'sessions')`
   const { result, grown } = await grownBy(postgres, url, read, ({ database }) =>
-    createDirectoryAccounts(database).due(0, 5)
+    createDirectoryAccounts(database).due(0, 5, 2 * 60 * 60 * 1000)
   )
   t.equal(result.length, 5)
   t.ok(Number(grown.read) < 1000, `${grown.read} rows`)
