@@ -53,8 +53,8 @@ export const listenerWarnings = (
 const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string =>
   reader.matching(name, HOST, 'must be an IP address or a host name, without a port') ?? ''
 
-/** Whatever has one colon ends in a port; an IPv6 address has several. */
-const HOST = /^(?![^:]*:\d*$)[A-Za-z0-9_.:%-]{1,253}$/
+/** Whatever has exactly one colon ends in a port; an IPv6 address has several. */
+const HOST = /^(?![^:]*:[^:]*$)[A-Za-z0-9_.:%-]{1,253}$/
 
 /** A certificate and its key: their files, and what these hold at the start. */
 export interface TlsFiles {

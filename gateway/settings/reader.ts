@@ -147,15 +147,12 @@ export const readText = (path: string): { readonly text?: string; readonly fault
 const readUpTo = (path: string, most: number): Buffer => {
   const file = openSync(path, 'r')
   try {
-    const chunks: Buffer[] = []
-    for (let left = most; left > 0; ) {
-      const chunk = Buffer.alloc(Math.min(left, 64 * 1024))
-      const read = readSync(file, chunk)
-      if (read === 0) break
-      chunks.push(chunk.subarray(0, read))
-      left -= read
+    const bytes = Buffer.alloc(most)
+    let length = 0
+    for (let read = -1; read !== 0; length += read) {
+      read = readSync(file, bytes, length, most - length, null)
     }
-    return Buffer.concat(chunks)
+    return bytes.subarray(0, length)
   } finally {
     closeSync(file)
   }

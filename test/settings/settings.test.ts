@@ -195,7 +195,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   `,
   'LOG_LEVEL: must be one of trace, debug': ['verbose'],
   HOST: ['http://0.0.0.0'],
-  'HOST: must be an IP address or a host name, without a port': words`0.0.0.0:3000 localhost:3000 :3000 localhost:`,
+  'HOST: must be an IP address or a host name, without a port': words`0.0.0.0:3000 localhost:3000 :3000 localhost: localhost:http`,
   'OPS_HOST: without a port': ['a b', '127.0.0.1:9100'],
   CONTACT: ['a\nb'],
   BRAND_NAME: ['a\nb'],
