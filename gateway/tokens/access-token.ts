@@ -131,7 +131,7 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
       return new Unauthenticated({ reason: 'bad-header' })
     }
     const identity = readClaims(decodePart(payloadPart), { nowS: now() / 1000, mostLifeS, takesExpired })
-    if (!(identity instanceof GatewayError)) verified[key] = (verified[key] ?? 0) + 1
+    if (!takesExpired && !(identity instanceof GatewayError)) verified[key] = (verified[key] ?? 0) + 1
     return identity
   }
 
