@@ -1,7 +1,7 @@
 // Runs several processes that share the listener as one gateway: one start, one reload, one drain.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { AggregatorRegistry, Counter, Gauge, type MetricObject } from 'prom-client'
+import { AggregatorRegistry, Counter, Gauge, type MetricObjectWithValues, type MetricValue } from 'prom-client'
 import type { Gateway } from '../gateway.ts'
 import { createCertificates } from '../listener/certificates.ts'
 import { openOpsListener, READY_HELP } from '../observe/ops-listener.ts'
@@ -170,9 +170,19 @@ export const createRestarts = () => {
   }
 }
 
+type MetricObject = MetricObjectWithValues<MetricValue<string>>
+
 const COUNTED: ReadonlySet<unknown> = new Set(['counter', 'histogram'])
 
 const counted = (metrics: readonly MetricObject[]): MetricObject[] => metrics.filter(({ type }) => COUNTED.has(type))
+
+const routesIn = (metrics: readonly MetricObject[]): ReadonlySet<unknown> =>
+  new Set(metrics.flatMap(({ values }) => values.map(({ labels }) => labels.route)))
+
+const without = (metric: MetricObject, routes: ReadonlySet<unknown>): MetricObject => ({
+  ...metric,
+  values: metric.values.filter(({ labels }) => !routes.has(labels.route))
+})
 
 const add = (all: readonly MetricObject[][]) => AggregatorRegistry.aggregate(all as unknown as MetricObject[])
 
@@ -189,12 +199,18 @@ const createWorkerMetrics = (
     contentType: AggregatorRegistry.PROMETHEUS_CONTENT_TYPE,
     async text(): Promise<string> {
       const answered = new Set<number>()
+      /** Routes that a worker has counted, and that are no longer in the route files. */
+      const removed = new Set<unknown>()
       const asked = members.ready().map(async ({ worker, calls }) => {
-        const metrics = await calls.call('metrics', [], { timeoutMs: METRICS_TIMEOUT_MS })
-        last.set(worker.id, metrics as MetricObject[])
+        const metrics = (await calls.call('metrics', [], { timeoutMs: METRICS_TIMEOUT_MS })) as MetricObject[]
+        const now = routesIn(metrics)
+        for (const route of routesIn(last.get(worker.id) ?? [])) if (!now.has(route)) removed.add(route)
+        last.set(worker.id, metrics)
         answered.add(worker.id)
       })
       await Promise.allSettled(asked)
+      // What only those that have ended would still count of a route would be less than before.
+      if (removed.size > 0) ended = ended.then(metrics => metrics.map(one => without(one, removed)))
       // For a worker that is busy, the last counts are used: a decreasing sum would be read as a restart.
       const living = [...last].map(([worker, metrics]) => (answered.has(worker) ? metrics : counted(metrics)))
       const registry = add([...living, await ended])

@@ -191,7 +191,7 @@ t.test(
 )
 
 t.test('a worker that ends is replaced, with what it was given at the start', async t => {
-  const { env, get, metric, ops } = await startWorld(t)
+  const { env, backend, files, get, metric, ops } = await startWorld(t)
   const file = join(t.testdir(), 'env')
   writeFileSync(
     file,
@@ -231,6 +231,15 @@ t.test('a worker that ends is replaced, with what it was given at the start', as
     t.ok((await metric('portaria_requests_total')) >= before)
     t.equal(await metric('portaria_worker_restarts_total'), 1)
     t.equal(await ops('/ready'), 'ready\n')
+  })
+
+  await t.test('what it has counted of a route goes with the route, as the counts of the others do', async () => {
+    files.write(JSON.stringify(config(backend.url)).replace('/open/', '/other/'))
+    gateway.signal('SIGHUP')
+    await until(async () => !/route="[^"]*open/.test(await ops('/metrics')))
+    files.write(config(backend.url))
+    gateway.signal('SIGHUP')
+    await until(async () => (await get('/open/x').catch(() => undefined))?.status === 200)
   })
 
   await t.test('killed together, with the settings of the file that was read at the start', async () => {
