@@ -72,7 +72,8 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
         } catch (error) {
           if (id === own.id) throw error
           const hasEnded = unlisted.includes(id) && error instanceof CallFailure && error.reason === 'gone'
-          if (!hasEnded) missing.push(nameOf(id))
+          if (hasEnded) link?.forget(id)
+          else missing.push(nameOf(id))
           return []
         }
       })
@@ -99,8 +100,8 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
   let isSubscribed = false
   let isJoined = false
   let settledAt = performance.now()
-  /** The ids of the others, as last found. */
-  let known: readonly string[] = []
+  /** The ids of the others that were found, until they are forgotten. */
+  const known = new Set<string>()
   /** Awaited, but not found by the last look: one whose connection broke subscribes again at once. */
   let missed: ReadonlySet<string> = new Set()
   /** False while Redis is away, and until the others must have found it again. */
@@ -171,17 +172,17 @@ const createLink = (own: Instance, redis: RedisStore, calls: Calls) => {
       }
       throw noListener()
     },
-    /** The ids of the others. `unlisted` were found the last time: they have ended, or subscribe anew, or Redis is away. */
+    /** The ids of the others. `unlisted` were found before: they have ended, or subscribe anew, or Redis is away. */
     async others(timeoutMs: number) {
-      const before = known
       const { ids, failure } = await within(listening(), timeoutMs).catch((failure: unknown) => ({
         ids: NONE,
         failure
       }))
-      const unlisted = before.filter(id => !ids.includes(id))
-      known = failure === undefined ? ids : [...ids, ...unlisted]
+      const unlisted = [...known].filter(id => !ids.includes(id))
+      for (const id of ids) known.add(id)
       return { ids, unlisted, isComplete: failure === undefined && isSettled() }
     },
+    forget: (id: string) => known.delete(id),
     nameOf: (id: string): string => names.get(id) ?? id,
     close() {
       stop()

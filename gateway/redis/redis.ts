@@ -304,7 +304,7 @@ const channelsOf = async (
   const ask = (node: Redis) => node.pubsub('CHANNELS', `${prefix}*`) as Promise<string[]>
   if (!(client instanceof Cluster)) return { names: (await ask(client)).map(name => name.slice(prefix.length)) }
   const asked = client.nodes('all').map(node => within(ask(node), NODE_TIMEOUT_MS))
-  const failures: unknown[] = asked.length < listed ? [new Error('the connection to a node is closed')] : []
+  const failures: unknown[] = asked.length < Math.max(1, listed) ? [new Error('a connection is closed')] : []
   const answers = (await Promise.allSettled(asked)).flatMap(one => {
     if (one.status === 'fulfilled') return [one.value]
     failures.push(one.reason)

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
+import { openRedis } from '../../gateway/redis/redis.ts'
 import { RedisTimeout, redisFault } from '../../gateway/redis/redis-failure.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { openStore, recordingLog } from '../support/limiters.ts'
@@ -52,6 +53,14 @@ t.test('a script is sent by its digest, and whole where Redis does not know it',
   t.same(await run(), ['portaria:k', '7'])
   t.match(await redis.command('info', 'commandstats'), /cmdstat_evalsha:calls=2/)
   t.equal(await failure(store.evalScript('return redis.error_reply("READONLY x")', ['k'], [], 1000)), 'readonly')
+})
+
+t.test('a Cluster that has not been found yet is not taken for one without subscribers', async t => {
+  const nodes = [{ host: '127.0.0.1', port: await freePort() }]
+  const access = { username: undefined, password: undefined, tls: false, certificates: {} }
+  const store = openRedis({ kind: 'cluster', nodes, prefix: '', ...access }, recordingLog())
+  t.teardown(store.close)
+  t.equal(await failure(store.channels('')), 'connection')
 })
 
 t.test('a silent Redis fails commands in time, a dead one at once, and it is used again when it is back', async t => {
