@@ -98,6 +98,12 @@ const refusalHeaders = (type: string, length: number, error: GatewayError, { pag
   return headers
 }
 
+/**
+ * A script that opened this in a pop-up cannot read its address (HTML, "Cross-origin opener policies"): it may have a code for a
+ * session, refused before it was used, as over the rate limit or with more cookies than fit.
+ */
+const UNREADABLE = ['cross-origin-opener-policy', 'same-origin']
+
 /** Records the refusal of an exchange. An internal error is a fault. */
 export const setError = (exchange: Exchange, error: GatewayError): void => {
   // What follows from a refusal that was sent is not its reason.
@@ -125,6 +131,7 @@ export const answerRefusal = (exchange: Exchange, error: GatewayError, options: 
   const body = Buffer.from(text).toString('latin1')
   const headers = ownHeaders(exchange, options)
   if (error.statusCode === 401) headers.push(...challengeOf(exchange))
+  if (exchange.target.startsWith('/auth/session?')) headers.push(...UNREADABLE)
   headers.push(...refusalHeaders(isPage ? HTML_TYPE : JSON_TYPE, body.length, error, options))
   response.whole({ status: error.statusCode, headers }, body)
 }
@@ -150,7 +157,7 @@ export const answerFault = (
 ): void => {
   const text = error.bodyText(added.requestId)
   const headers = [...baseHeaders(options.origins.frontend, overHttps), ...addedHeaders(added)]
-  headers.push(...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options))
+  headers.push(...UNREADABLE, ...refusalHeaders(JSON_TYPE, Buffer.byteLength(text), error, options))
   response.whole({ status: error.statusCode, headers }, Buffer.from(text).toString('latin1'))
 }
 
