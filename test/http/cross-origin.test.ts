@@ -181,7 +181,7 @@ const SCRIPT = `(async ([gateway, token]) => {
   return seen
 })`
 
-t.test('a page of another origin reads, posts and polls in a real browser', { timeout: 60_000 }, async t => {
+t.test('a page of another origin reads, posts and polls in a real browser', async t => {
   const { server, port } = await serve(t, (req, res) => {
     if (req.url?.startsWith('/socket.io/')) return
     if (req.url === '/api/echo') return void req.pipe(res)

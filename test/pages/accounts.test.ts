@@ -75,7 +75,7 @@ t.test('an Admin makes a service account, copies its secret once, rotates it, an
   t.equal(await page.evaluate('navigator.clipboard.readText()'), first)
   await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
   await page.click('.secret .main')
-  await page.getByText('The browser did not allow copying.').waitFor({ timeout: 10_000 })
+  await page.getByText('The browser did not allow copying.').waitFor()
   t.same(await axeFindings(page), [])
 
   const row = page.locator('tbody tr', { hasText: 'nightly-export' })
@@ -299,7 +299,7 @@ t.test('a list that could not be loaded again hides no question', async t => {
   t.equal(await page.locator('#live-region[role=alert]').count(), 1, 'said in the same live region')
   await button.click()
   await page.unroute('**/auth/tokens?*')
-  await page.locator('dialog .danger').click({ timeout: 5000 })
+  await page.locator('dialog .danger').click()
   await button.waitFor({ state: 'detached' })
   await page.locator('#tokens-part > [role=alert]').waitFor({ state: 'detached' })
   t.equal(await page.locator('dialog').count(), 0)

@@ -102,7 +102,7 @@ t.test('tabs of two hosts that wait for a login at once each go on to their own 
 })
 
 t.test('a page of a named host logs in again in a pop-up, which closes itself, and stays as it is', async t => {
-  const { at, origins } = await start(t, undefined, { JWT_EXPIRES_IN: '30s' })
+  const { at, origins } = await start(t, undefined)
   const page = await openPage(t, browser, at('a.localhost', '/x'), { as: 'maria', origins })
   await arrive(page, at('a.localhost', '/x'))
   await page.evaluate(`document.title = 'unsaved'; window.states = []
