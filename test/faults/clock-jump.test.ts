@@ -19,16 +19,18 @@ t.test('tokens and the Date field follow the clock there and back; what is count
       upstreams: { back: { url: backend.url } },
       routes: [
         { path: '/app/*', upstream: 'back' },
-        { path: '/few/*', upstream: 'back', public: true, rateLimit: { max: 2, window: '60s' } }
+        { path: '/few/*', upstream: 'back', public: true, rateLimit: { max: 2, window: '1h' } }
       ]
     },
     env: { ...ldap.env, JWT_EXPIRES_IN: '1h' }
   })
   const ask = async (path: string, token?: string) =>
     (await world.fetch(path, token === undefined ? {} : { token })).status
-  const skewMs = async () => {
+  const isDateRight = async () => {
+    const askedAt = Date.now()
     const refused = await world.fetch('/app/x')
-    return MachineDate.parse(refused.headers.get('date') ?? '') - Date.now()
+    const date = MachineDate.parse(refused.headers.get('date') ?? '')
+    return date >= askedAt - 2000 && date <= Date.now()
   }
   const login = async () => (await logIn(world, 'maria')).token
   const early = await login()
@@ -39,12 +41,12 @@ t.test('tokens and the Date field follow the clock there and back; what is count
   t.equal(await ask('/app/x', early), 401, 'it expired')
   const late = await login()
   t.equal(await ask('/app/x', late), 200)
-  t.ok(Math.abs(await skewMs()) <= 2000)
+  t.ok(await isDateRight())
   t.equal(await ask('/few/x'), 429, 'a window is as long as it was')
 
   clocks.wallMs = 0
   t.equal(await ask('/app/x', early), 200, 'it has not expired yet')
-  t.ok(Math.abs(await skewMs()) <= 2000, "the Date field is the clock's at once")
+  t.ok(await isDateRight(), "the Date field is the clock's at once")
   t.equal(await ask('/app/x', await login()), 200)
   t.equal(await ask('/few/x'), 429)
   t.equal((await world.fetch('/health')).status, 200)

@@ -67,7 +67,9 @@ t.test('without a free descriptor targets keep their state, requests get 503, an
   const before = checks()
   await until(async () => (await statusOf('/new')) === 200, 'the new file is in use')
   await until(() => checks() > before + 4, 'checks go on')
-  const lines = gateway.lines().filter(({ msg }) => /no file descriptor|is down|not reloaded|could not be/.test(msg))
+  const lines = gateway
+    .lines()
+    .filter(({ msg }) => /no file descriptor|target is down|not reloaded|files could not be/.test(msg))
   const reasons = lines.map(({ level, reason }) => [level, reason])
   t.same(reasons, [[50, 'descriptors-exhausted']])
   await isSaid('file descriptors are left again')

@@ -38,6 +38,7 @@ t.test('a connection that cannot be made anew in time is why Redis counts as awa
   const relay = await startRelay(t, redis.port)
   const limiter = await startLimiter(t, `redis://127.0.0.1:${relay.port}`)
   await admit([limiter], 'x', 100, 1)
+  await until(() => limiter.status().mode === 'redis')
   relay.set('from-store')
   const asked = limiter.take('global', 'y', 1, 60_000)
   await new Promise(resolve => setImmediate(resolve))
@@ -106,7 +107,7 @@ t.test('a database that is refused is Redis away, and no key is written to anoth
   ] as const) {
     const lines: object[] = []
     const log = { info: () => {}, warn: (fields: object) => void lines.push(fields) }
-    const limiter = await startLimiter(t, url, { log }, 0)
+    const limiter = await startLimiter(t, url, { log, timeoutMs }, 0)
     t.equal(await admit([limiter], 'x', 2, 5), 2)
     t.match(limiter.status(), { mode: 'degraded', reason: 'select' })
     t.same(lines, [{ reason: 'select', ...(code === undefined ? {} : { code }) }])

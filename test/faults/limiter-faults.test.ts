@@ -66,6 +66,8 @@ t.test('a frozen Redis is left within a second and used again when it thaws; one
   const log = recordingLog()
   const limiter = await startLimiter(t, redis.url, { log })
   await limiter.take('global', 'a', 10, 60_000)
+  await until(() => limiter.status().mode === 'redis')
+  log.lines.length = 0
   redis.freeze()
   const ownTimeMs = measureOwnTime()
   const verdicts = []

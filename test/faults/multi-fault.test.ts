@@ -127,9 +127,12 @@ t.test(`answers stay right while things fail in the order of seed ${SEED}, and a
   for (const fault of broken) await faults[fault].heal()
   broken.clear()
   const healedAt = performance.now()
-  const isWell = async () =>
-    (await logInRightly()) === 200 &&
-    ((await (await fetch(`http://127.0.0.1:${port}/health`)).json()) as { status: string }).status === 'ok'
+  const isWell = async () => {
+    socket.send(1, 'healed')
+    if ((await logInRightly()) !== 200) return false
+    const health = await fetch(`http://127.0.0.1:${port}/health`)
+    return ((await health.json()) as { status: string }).status === 'ok'
+  }
   await until(isWell, 'all is well')
   t.comment(`well again after ${Math.round(performance.now() - healedAt)} ms; ${JSON.stringify(answered)}`)
   isOver = true

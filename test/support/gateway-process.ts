@@ -119,6 +119,8 @@ export const startBackend = async (t: Pick<Test, 'teardown'>) => {
     if (req.url?.startsWith('/slow')) held.push(res)
     else res.end('ok')
   })
+  // A request on a connection that is closed at that moment would be lost.
+  server.keepAliveTimeout = 0
   const sockets = new WebSocketServer({ server })
   sockets.on('connection', socket => {
     socket.on('error', () => undefined)
