@@ -146,7 +146,7 @@ t.test(
   'a reload reaches all workers, a broken file none, not even a replacement; then DRAIN_DELAY is waited for',
   async t => {
     const { files, backend, port, start, get, ops } = await startWorld(t, {
-      DRAIN_DELAY: '3s',
+      DRAIN_DELAY: '5s',
       // The longest, to which more is added.
       DRAIN_TIMEOUT: '2147483s'
     })
@@ -156,15 +156,15 @@ t.test(
       new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
     t.same(await statuses('/new/x'), new Set([401]))
     gateway.signal('SIGHUP')
-    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length === 2)
+    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length >= 2)
 
     files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
     gateway.signal('SIGHUP')
-    await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length === 2)
+    await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length >= 2)
     t.same(await statuses('/new/x'), new Set([200]))
 
     files.write('routes: [')
-    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files not reloaded')).length === 2)
+    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files not reloaded')).length >= 2)
     t.same(await statuses('/new/x'), new Set([200]))
     process.kill(gateway.workers()[0] ?? Number.NaN, 'SIGKILL')
     await gateway.logged('a worker has been replaced')
@@ -179,13 +179,17 @@ t.test(
     for (const pid of workers) process.kill(pid, 'SIGTERM')
     gateway.signal('SIGTERM')
     await until(async () => (await ops('/ready')) === 'draining\n')
-    t.match(await ops('/metrics'), /^portaria_ready 0$/m)
-    t.same(await statuses('/open/x'), new Set([200]), 'new connections are served while balancers notice')
+    const [metrics, served, ...kept] = await Promise.all([
+      ops('/metrics'),
+      statuses('/open/x'),
+      ...Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE))
+    ])
+    t.match(metrics, /^portaria_ready 0$/m)
+    t.same(served, new Set([200]), 'new connections are served while balancers notice')
     // Each worker hears of the end: whichever takes a connection says so in its answer.
-    const kept = await Promise.all(Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE)))
     t.ok(kept.every(({ headers }) => headers.connection === 'close'))
     t.equal(await gateway.ended, 0)
-    t.ok(performance.now() - from >= 2990, 'the listener stays as long as it was told to')
+    t.ok(performance.now() - from >= 4990, 'the listener stays as long as it was told to')
     t.notOk(workers.some(isAlive), 'no worker is left')
   }
 )
@@ -292,7 +296,7 @@ t.test('two workers without their database', async t => {
       files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
       await gateway.logged('route files reloaded')
       process.kill(second, 'SIGKILL')
-      await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves', 30_000)
+      await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves')
       t.match(await ops('/metrics'), /^portaria_ready 0$/m)
       await postgres.start()
       await until(async () => (await metric('portaria_workers')) === 2)
@@ -313,7 +317,7 @@ const KINDS: readonly (readonly [kind: string, WORKERS: string])[] = [
 for (const [kind, WORKERS] of KINDS) {
   t.test(`${kind}: SIGTERM lets requests finish, closes WebSockets with 1012 and exits with 0`, async t => {
     // DF-15
-    const { backend, port, start, get } = await startWorld(t, { WORKERS })
+    const { backend, port, start, get } = await startWorld(t, { WORKERS, DRAIN_TIMEOUT: '60s' })
     const gateway = await start()
     const headers = { authorization: `Bearer ${await signToken(TEST_SECRET)}` }
     const sockets: RawWebSocket[] = []
@@ -379,7 +383,7 @@ for (const [kind, WORKERS] of KINDS) {
 
 t.test('SIGTERM between the first worker and the others lets the requests of the first finish', async t => {
   // RW-82, RW-29
-  const { backend, env, get } = await startWorld(t)
+  const { backend, env, get } = await startWorld(t, { DRAIN_TIMEOUT: '60s' })
   const gateway = spawnGateway(t, env)
   let workers: readonly number[] = []
   await until(() => {
