@@ -1,4 +1,5 @@
 // Administrators see and end what all instances and workers have, whichever they ask, and are told which did not reply.
+import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import {
@@ -214,7 +215,12 @@ t.test('instances whose database does not respond still reply, and say that it d
   await until(async () => (await status()).checks.database === 'ok')
   postgres.freeze()
   t.teardown(postgres.thaw)
-  await until(async () => (await status()).checks.database === 'degraded')
-  const { instances, missing } = await status()
-  t.same([instances.map(({ checks }) => checks.database), missing], [['degraded', 'degraded'], []])
+  // On a busy machine one may notice later than the other, or reply later than within a second.
+  const areKnown = async () => {
+    const { instances, missing } = await status()
+    const known = [instances.map(({ checks }) => checks.database), missing]
+    return isDeepStrictEqual(known, [['degraded', 'degraded'], []])
+  }
+  await until(areKnown)
+  t.pass('both say so')
 })
