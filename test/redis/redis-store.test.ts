@@ -93,7 +93,7 @@ t.test('messages are heard until one stops to listen; a lost and a regained subs
   await redis.kill()
   await until(() => connected.length === 2)
   await redis.restart()
-  await until(() => connected.length === 3)
+  await until(() => connected.length >= 3)
   await store.ready(30_000)
   await store.publish('news', 'two')
   await until(() => heard.length === 2)
@@ -125,7 +125,7 @@ t.test('a subscriber follows to the new primary when the old one is demoted and 
   await old.command('replicaof', next.host, `${next.port}`)
   relay.redirect(next.port)
   await until(async () => (await failure(store.set('a', '1', 60_000))) === 'none')
-  await until(() => connected.length === 3, 'it listens there', 20_000)
+  await until(() => connected.length >= 3, 'it listens there')
   t.same(connected, [true, false, true])
   t.same(await store.channels('n'), { names: ['ews'] })
 })
@@ -181,7 +181,7 @@ t.test('servers that fail over, leave or load', { jobs: 5 }, async t => {
     t.equal(beside.isReady(), true, 'the next Sentinel is asked when one says nothing')
     await master.kill()
     await until(async () => (await failure(store.set('a', '2', 60_000))) === 'none')
-    await until(() => connected.length === 3)
+    await until(() => connected.length >= 3)
 
     t.equal(await replica.command('get', 'portaria:a'), '2')
   })
@@ -269,8 +269,7 @@ t.test('servers that fail over, leave or load', { jobs: 5 }, async t => {
     t.equal(await store.get('1'), null)
     await until(
       async () => (await store.channels('news').catch(() => ({ names: [] }))).names.length === 1,
-      'it listens there',
-      20_000
+      'it listens there'
     )
     await old.kill()
     await restarting

@@ -175,7 +175,7 @@ t.test('a profile of changed route files is made although the database was away 
   // As every ten seconds, here before the next attempt.
   tick()
   const made = () => postgres.query("SELECT name FROM profiles WHERE name = 'Financeiro'", [], store.url)
-  await until(async () => (await made()).length === 1, 'the profile is made', 20_000)
+  await until(async () => (await made()).length === 1, 'the profile is made')
 })
 
 // RV-68
