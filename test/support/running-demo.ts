@@ -10,8 +10,6 @@ import { succeeds, until } from './until.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
 
-const GONE_WITHIN_MS = 2000
-
 /** A folder that demos of this test take for the system's temporary one. */
 export const temporaryFolder = (t: Pick<Test, 'teardown'>): { path: string; left: () => string[] } => {
   const path = makeFolder(t, 'test-demo')
@@ -59,8 +57,8 @@ export const startDemo = async (t: Pick<Test, 'teardown'>, options: StartOptions
       const [code] = await exited
       return { code, ms: performance.now() - began }
     },
-    /** Resolves when none of its processes is there any more; rejects after two seconds. */
-    gone: () => until(async () => (await processesOf(group)).length === 0, 'all processes are gone', GONE_WITHIN_MS)
+    /** Resolves when none of its processes is there any more. */
+    gone: () => until(async () => (await processesOf(group)).length === 0, 'all processes are gone')
   }
 }
 
@@ -102,11 +100,11 @@ export const run = (line: string): Promise<{ stdout: string; stderr: string }> =
     execFile('sh', ['-c', line], options, (_error, stdout, stderr) => resolve({ stdout, stderr }))
   })
 
-/** Listens there as soon as nobody else does; rejects after two seconds. The kernel closes a killed process's ports late. */
+/** Listens there as soon as nobody else does. The kernel closes a killed process's ports late. */
 export const occupy = async (t: Pick<Test, 'teardown'>, port: number): Promise<Server> => {
   const server = createServer()
   t.teardown(() => server.close())
   const isOurs = () => succeeds(once(server.listen(port, '127.0.0.1'), 'listening'))
-  await until(isOurs, `port ${port} is free`, GONE_WITHIN_MS)
+  await until(isOurs, `port ${port} is free`)
   return server
 }
