@@ -21,7 +21,7 @@ const startWorld = async (test: Parameters<typeof startRawUpstream>[0], env: Rec
     postgres,
     env,
     config: {
-      upstreams: { app: { url: raw.url, timeout: '300ms' }, dead: { url: `http://127.0.0.1:${await freePort()}` } },
+      upstreams: { app: { url: raw.url }, dead: { url: `http://127.0.0.1:${await freePort()}` } },
       routes: [
         { path: '/api/*', upstream: 'app', roles: ['Admin'] },
         { path: '/open/*', upstream: 'app', public: true },
