@@ -516,7 +516,7 @@ t.test('a process that cannot be started counts as a worker that has ended', asy
     reload: async () => true,
     onEnded: (_member, code) => ended.push(code)
   })
-  cluster.setupPrimary({ cwd: '/nonexistent' })
+  cluster.setupPrimary({ cwd: join(t.testdir(), 'absent') })
   await t.rejects(members.fork(true), /a worker ended/)
   t.same([ended, members.all()], [[-1], []])
 })
