@@ -148,17 +148,20 @@ const LIVE = `
   )`
 const COUNT = `SELECT count(*)::int AS live, count(a.missing_since)::int AS missing FROM ${LIVE}`
 const BEFORE = (ms: string) => `now() - ${ms}::float8 * interval '1 millisecond'`
-// By index, the longest ago first: in a large installation, half of all people may be looked up again. Of several accounts, the one
-// that last logged in.
-const dueWhere = (condition: string) => `
+// Of several accounts, the one that last logged in.
+const firstOf = (due: string) => `
   SELECT a.user_id AS "userId", l.subject, a.login, a.missing_since IS NOT NULL AS "wasMissing",
     extract(epoch FROM now() - a.checked_at)::float8 * 1000 AS "ageMs"
-  FROM (SELECT a.* FROM ${LIVE} AND (${condition}) ORDER BY a.checked_at LIMIT $2) AS a
+  FROM (${due} ORDER BY checked_at LIMIT $2) AS a
   CROSS JOIN LATERAL (
     SELECT subject FROM provider_links WHERE user_id = a.user_id AND provider = 'ldap'
     ORDER BY subject IS NOT DISTINCT FROM a.subject DESC, created_at DESC LIMIT 1
   ) AS l
   ORDER BY a.checked_at`
+// All at once, as they are counted: one by one, the many who are not logged in would come first, each looked for among the sessions.
 // A look-up that lies ahead is of a clock that has been set back since.
-const DUE = dueWhere(`a.checked_at <= ${BEFORE('$1')} OR a.checked_at > now() + interval '1 minute'`)
-const RECENTLY_DUE = dueWhere(`a.checked_at BETWEEN ${BEFORE('$3')} AND ${BEFORE('$1')}`)
+const DUE = firstOf(`
+  WITH live AS MATERIALIZED (SELECT a.* FROM ${LIVE})
+  SELECT * FROM live WHERE checked_at <= ${BEFORE('$1')} OR checked_at > now() + interval '1 minute'`)
+// By index: in a large installation, half of all people may be due.
+const RECENTLY_DUE = firstOf(`SELECT a.* FROM ${LIVE} AND a.checked_at BETWEEN ${BEFORE('$3')} AND ${BEFORE('$1')}`)
