@@ -336,7 +336,7 @@ t.test('a person who is disabled between the login and its session is not logged
 t.test('an error that has nothing to do with timelines leaves them as they are', async t => {
   const { database } = await openStore(t, postgres)
   const before = await readTimeline(database)
-  t.match(before, /^\d+\/[0-9A-F]{8}$/)
+  t.match(before, /^\d+\/[0-9A-F]{8}\/\d+$/)
   for (const statement of ['SELECT 1 / 0', 'SELECT * FROM none', "DO $$ BEGIN RAISE SQLSTATE '40P01'; END $$"])
     await t.rejects(onTimeline(database, () => database.read(manager => query(manager, statement))))
   await t.rejects(onTimeline(database, () => Promise.reject(Object.assign(new Error('no right'), { code: '42501' }))))
