@@ -9,7 +9,7 @@ const world = await startSpreadChats(t, redis, postgres.url)
 
 // RW-74, RW-79, RW-91, RW-94
 t.test('two instances with two workers each serve polling, upgrades, reconnections and recovery', async t => {
-  t.same(await holdConversations(world, 200, 12), [])
+  t.same(await holdConversations(world, 100, 12), [])
 })
 
 // RW-93

@@ -28,7 +28,6 @@ import { baseEnv, routeFile, spawnGateway } from '../support/gateway-process.ts'
 import { only } from '../support/only.ts'
 import { quiet } from '../support/quiet.ts'
 import { makeFolder } from '../support/server-process.ts'
-import { TEST_SECRET } from '../support/test-secret.ts'
 
 const home = makeFolder(t, 'embedded')
 const dataDir = join(home, 'data')
@@ -111,25 +110,6 @@ t.test('a second gateway on the folder is refused, in any process, also once the
   }
 })
 
-// RV-76
-t.test('the start says in one line that a power cut may destroy the embedded database', async t => {
-  const gateway = spawnGateway(t, {
-    JWT_SECRET: TEST_SECRET,
-    DATA_DIR: join(home, 'warned'),
-    UPSTREAM_CONFIG: routeFile(t, { upstreams: {}, routes: [] }).folder,
-    HOST: '127.0.0.1',
-    PORT: '0'
-  })
-  await gateway.logged('listening')
-  t.same(
-    gateway
-      .lines()
-      .filter(({ msg }) => msg.includes('DATABASE_URL'))
-      .map(({ msg }) => msg),
-    ['DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy']
-  )
-})
-
 t.test('closing leaves neither socket nor lock, and a command can then run alone', async t => {
   t.same(readdirSync(dataDir), ['postgres'])
   const command = another(t, 'command', 'revoke')
@@ -209,8 +189,11 @@ t.test('a data directory that cannot be written is named, with its path, the rea
   t.match(messages[2], 'DATA_DIR /proc/data cannot be used (ENOENT)')
 })
 
-// RV-117
-t.test('a first start stays within the memory that the docs name, and warns if its limit is lower', async t => {
+const LOW_MEMORY =
+  'the memory limit of this process is too low for the embedded Postgres, so the system may kill it; raise the limit or set DATABASE_URL'
+
+// RV-117, RV-76
+t.test('a first start stays within the memory that the docs name, and says what may become of the data', async t => {
   const { folder } = routeFile(t, { routes: [] })
   const gateway = spawnGateway(t, {
     ...baseEnv(folder),
@@ -218,11 +201,14 @@ t.test('a first start stays within the memory that the docs name, and warns if i
     DATA_DIR: join(mkdtempSync(join(home, 'fresh-')), 'data'),
     NODE_OPTIONS: '--import=data:text/javascript,process.constrainedMemory=()=>2**28'
   })
-  const warning = await gateway.logged(
-    'the memory limit of this process is too low for the embedded Postgres, so the system may kill it; raise the limit or set DATABASE_URL'
-  )
+  const warning = await gateway.logged(LOW_MEMORY)
   t.match(warning, { limitMb: 256, neededMb: 1024 })
   await gateway.logged('listening')
+  const said = gateway.lines().flatMap(({ msg }) => (msg.includes('DATABASE_URL') ? [msg] : []))
+  t.same(said.sort(), [
+    'DATABASE_URL is not set: data is kept in an embedded Postgres, all of which a power cut may destroy',
+    LOW_MEMORY
+  ])
   const [, peak] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${gateway.pid}/status`, 'utf8')) ?? []
   t.comment(`peak ${Math.round(Number(peak) / 1024)} MB`)
   t.ok(Number(peak) / 1024 < 1024)

@@ -21,11 +21,15 @@ export const answerJson = (res: ServerResponse, body: unknown, status = 200): vo
   res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
+/** Of all that this process starts: a key takes longer to make than everything else of a provider. */
+let keyPair: ReturnType<typeof generateKeyPair> | undefined
+
 export const startFaultyProvider = async (t: Pick<Test, 'teardown'>) => {
   const server = createServer()
   const port = await listen(t, server)
   const issuer = `http://127.0.0.1:${port}`
-  const { privateKey, publicKey } = await generateKeyPair('RS256', { extractable: true })
+  keyPair ??= generateKeyPair('RS256', { extractable: true })
+  const { privateKey, publicKey } = await keyPair
   const pending = new Map<string, Pending>()
   const provider = {
     issuer,

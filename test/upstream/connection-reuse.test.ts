@@ -111,11 +111,13 @@ for (const scheme of ['http', 'https']) {
           setTimeout(() => socket.write(respond('an extra answer')), count++ % 7)
         })
         const ask = async (n: number) => (await world.raw(get(`/${n}`))).body === `/${n}`
+        // What a connection carries is the same over TLS, which each of these requests would begin anew.
+        const inTurn = scheme === 'http' ? 100 : 20
         let right = 0
-        for (let n = 0; n < 100; n++) if (await ask(n)) right++
-        for (let n = 100; n < 400; n += 8)
+        for (let n = 0; n < inTurn; n++) if (await ask(n)) right++
+        for (let n = inTurn; n < 4 * inTurn; n += 8)
           right += (await Promise.all(Array.from({ length: 8 }, (_, i) => ask(n + i)))).filter(Boolean).length
-        t.equal(right, 404)
+        t.equal(right, scheme === 'http' ? 404 : 84)
         await world.logged(({ msg }) => /sent bytes that no request asked for/.test(msg))
         t.equal(world.log.filter(({ msg }) => /sent bytes that no request/.test(msg)).length, 1, 'it is said once')
       }

@@ -116,7 +116,7 @@ t.test('two workers say once that they listen, share the connections and admit e
 
 // RX-17
 t.test('the connections of a client address are counted over all workers', async t => {
-  const { port, start } = await startWorld(t, { CONNECTIONS_PER_IP: '16' })
+  const { files, port, start } = await startWorld(t, { CONNECTIONS_PER_IP: '16' })
   const gateway = await start()
   /** Undefined: it is closed without an answer. */
   const connect = () =>
@@ -140,6 +140,15 @@ t.test('the connections of a client address are counted over all workers', async
   await until(areRefused, 'each worker knows what the other holds')
   for (const socket of held) socket?.destroy()
   await until(async () => (await connect()) !== undefined)
+
+  await t.test('when every worker is gone and none can be started again the gateway exits with 75', async t => {
+    // RX-24
+    files.write('routes: [')
+    await gateway.logged('route files not reloaded; the previous table stays in use')
+    for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
+    t.equal(await gateway.ended, 75)
+    t.match(gateway.stderr(), /^No worker can be started$/m)
+  })
 })
 
 t.test(
@@ -519,15 +528,4 @@ t.test('a process that cannot be started counts as a worker that has ended', asy
   cluster.setupPrimary({ cwd: join(t.testdir(), 'absent') })
   await t.rejects(members.fork(true), /a worker ended/)
   t.same([ended, members.all()], [[-1], []])
-})
-
-t.test('when every worker is gone and none can be started again the gateway exits with 75', async t => {
-  // RX-24
-  const { files, start } = await startWorld(t)
-  const gateway = await start()
-  files.write('routes: [')
-  await gateway.logged('route files not reloaded; the previous table stays in use')
-  for (const pid of gateway.workers()) process.kill(pid, 'SIGKILL')
-  t.equal(await gateway.ended, 75)
-  t.match(gateway.stderr(), /^No worker can be started$/m)
 })
