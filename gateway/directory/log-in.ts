@@ -171,10 +171,10 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
     return opened
   })
   const own = await findOwnEntry(plan, connection, login)
+  if (own === undefined)
+    return { ...personOf(undefined, { text: login, isExact: false, isUsernameOwn: false }), guard: name }
   // Its permits count under what was bound; a name with a domain leads to the canonical login, by what earlier logins have shown.
   const guard = plan.mayHaveTwoNames ? {} : { guard: name }
-  if (own === undefined)
-    return { ...personOf(undefined, { text: login, isExact: false, isUsernameOwn: false }), ...guard }
   const { entry, base } = own
   const isExact = plan.search === undefined || plan.search.comparesWholeValues
   const isUsernameOwn = hasUsernameAlone(entry, login)
