@@ -1,4 +1,5 @@
 // Frees accounts and client addresses from the login throttle, and says what was freed and what is still held back.
+import { guardOfDn } from '../directory/account-names.ts'
 import { BadRequest } from '../errors.ts'
 import { type Actor, appendAudit } from '../store/audit-entry.ts'
 import type { Database } from '../store/database.ts'
@@ -76,7 +77,9 @@ export const unlockPerson = (
 ): Promise<UnlockedPerson> =>
   database.write(async manager => {
     const { user } = await getPerson(manager, id)
-    const { logins, guards } = await guardsOfPerson(manager, user)
+    const { logins, guards: stored } = await guardsOfPerson(manager, user)
+    // Of logins that are bound by DN, 1.0.0 stored the guard with its accents.
+    const guards = [...new Set([...stored, ...stored.map(guardOfDn)])]
     const theirs = new Set(await addressesOf(manager, id, guards))
     const held = (await heldAddresses(manager, loginFailures)).filter(
       ({ address, provider }) => provider === 'ldap' && theirs.has(address)

@@ -5,6 +5,7 @@ import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
 import { startDirectory } from '../../gateway/login/start-directory.ts'
+import { unlockPerson } from '../../gateway/login/unlock.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
 import {
@@ -23,7 +24,7 @@ import { fillDataDir } from '../support/embedded-template.ts'
 import { REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { countLockWaits, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore, PATIENT } from '../support/store.ts'
+import { actor, openStore, PATIENT, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
 
@@ -111,6 +112,18 @@ t.test('a success frees what failed before it began, and the address keeps its c
   await createLoginNames(database).join({ subject: 'x', username: 'maria', names: ['m@corp.example'] }, 0)
   t.match((await begin('m@corp.example', { isTyped: true })).state, { isResolved: true, permits: { length: 2 } })
   t.match((await begin('m@corp.example')).state, { isResolved: false, permits: [] }, 'with a service account: as it is')
+})
+
+t.test('a login with accents that the release before has stored is freed under its guard without them', async t => {
+  const { database, users } = await openStore(t, postgres)
+  const { user } = await users.syncPerson(person('josé lima'))
+  const attempts = createLoginAttempts(database)
+  const attempt = attemptOf('jose lima')
+  const { accounts } = await attempts.begin(attempt, RULES, KEEP_MS, state => state)
+  await attempts.settle({ attempt, accounts, outcome: 'failed', keepMs: KEEP_MS, patienceMs: 7000 })
+  const ldap = { timeoutMs: 5000, lockoutThreshold: 5, lockoutWindowMs: KEEP_MS }
+  const loginFailures = { perIp: RULES.max, windowMs: RULES.windowMs }
+  t.match(await unlockPerson(database, { ldap, loginFailures }, actor, user.id), { freed: 1, logins: ['josé lima'] })
 })
 
 t.test('what failed while the clock was ahead holds nothing and nobody for longer than its window', async t => {
