@@ -33,7 +33,7 @@ t.test('a service account is made with a new area, gets a token, is rotated, lis
   const list = await portaria(['client', 'list'], { env })
   t.match(list.stdout, /ci {2}pc_/)
   t.match(list.stdout, /Agente in Norte/)
-  t.notMatch(list.stdout, /ps_/)
+  t.notMatch(list.stdout, /ps_[\w-]{43}/)
 
   t.equal((await portaria(['client', 'remove', 'ci'], { env })).code, 0)
   t.match(await token(clientId, clientSecret), { code: 1, stderr: /401 invalid_client/ })
