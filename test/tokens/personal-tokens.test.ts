@@ -12,6 +12,9 @@ import { openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { fc } from '../support/worlds.ts'
 
+/** Only what the test asks for is read. */
+const HOUR_MS = 3_600_000
+
 const textOf = (index: number) => `pt_${String(index).padStart(43, '0')}`
 
 const rowOf = (index: number) => ({
@@ -182,7 +185,8 @@ t.test('a login during an outage of the database here confirms its owner once th
       ...createPersonalTokens({ revocations: createRevocations(), confirmMs: 1e9 }),
       learn: news => confirmed.push(...news.map(({ owner }) => owner.user.username))
     },
-    log: quiet
+    log: quiet,
+    pollMs: HOUR_MS
   })
   t.teardown(() => feed.close())
   confirmed.length = 0
@@ -210,7 +214,8 @@ t.test('what is revoked under a number of a transaction that a crash of Postgres
       ...createPersonalTokens({ revocations, confirmMs: 1e9 }),
       learn: news => learned.push(...news.map(({ owner }) => owner.user.username))
     },
-    log: quiet
+    log: quiet,
+    pollMs: HOUR_MS
   })
   t.teardown(() => feed.close())
   // Nobody waited until it was written; the read after it takes it for ended.
