@@ -164,9 +164,10 @@ t.test('ready ends with the first thing that draining does, while requests still
 })
 
 t.test('with DRAIN_DELAY new requests are served for so long after ready has ended', async t => {
-  const { world, ready, late, tookMs } = await undisturbed(100, async () => {
+  const { world, ready, late, tookMs } = await undisturbed(100, async (_, begin) => {
     const { world, raw } = await startWorld(t, { DRAIN_DELAY: '1500ms' })
     raw.respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok')
+    begin()
     const before = performance.now()
     const closed = world.gateway.close()
     const ready = (await ops(world, '/ready')).status

@@ -22,17 +22,21 @@ export const watchLateness = () => {
  * The result of the first round in which no turn of the event loop came later than `lateMs`. The last attempt counts in
  * any case: a gateway that blocks the event loop in each round does not get away with it.
  *
- * @param round its attempts begin with 0; each needs keys, addresses or people of its own. Undefined: something else was
- *   disturbed, so that there is nothing to check.
+ * @param round its attempts begin with 0; each needs keys, addresses or people of its own. What it does before it calls
+ *   `begin`, if it does, may be disturbed. Undefined: something else was disturbed, so that there is nothing to check.
  */
 export const undisturbed = async <T>(
   lateMs: number,
-  round: (attempt: number) => Promise<T | undefined>,
+  round: (attempt: number, begin: () => void) => Promise<T | undefined>,
   attempts = 30
 ): Promise<T> => {
   for (let attempt = 0; attempt < attempts; attempt++) {
-    const lateness = watchLateness()
-    const result = await round(attempt).then(
+    let lateness = watchLateness()
+    const begin = () => {
+      lateness()
+      lateness = watchLateness()
+    }
+    const result = await round(attempt, begin).then(
       value => ({ value }),
       (error: unknown) => ({ error })
     )
