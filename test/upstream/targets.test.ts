@@ -34,7 +34,9 @@ t.test('a target that answers 503 at once does not attract the traffic', async t
   const [sick, well] = [await startRawUpstream(t), await startRawUpstream(t)]
   sick.respond(() => BUSY)
   well.respond(() => socket => setTimeout(() => socket.write(OK), 50))
-  const world = await startGateway(t, { postgres, config: open({ targets: [sick.url, well.url] }) })
+  // Whenever its rest is over, it errs twice more.
+  const upstream = { targets: [sick.url, well.url], outlier: { for: '1h' } }
+  const world = await startGateway(t, { postgres, config: open(upstream) })
   const agent = new http.Agent({ keepAlive: true })
   t.teardown(() => agent.destroy())
   const counts = { 200: 0, 503: 0 }
