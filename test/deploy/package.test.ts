@@ -6,7 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { baseEnv, routeFile } from '../support/gateway-process.ts'
-import { jsonRequest } from '../support/login.ts'
+import { postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
@@ -78,11 +78,8 @@ t.test('its commands work; several workers of the build take a login and serve p
   })
   await until(() => log.includes('"listening"'))
   const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*"listening"/.exec(log)?.[1]}`
-  const login = await fetch(
-    `${url}/auth/login`,
-    jsonRequest('POST', undefined, { username: 'ana', password: ldap.password })
-  )
-  t.equal(login.status, 200)
+  const world = { fetch: (path: string, asked?: RequestInit) => fetch(url + path, asked) }
+  t.equal((await postLoginAgain(world, 'ana')).status, 200)
   const html = await (await fetch(`${url}/auth/console`)).text()
   const [, script = '', integrity = ''] = /<script type="module" src="([^"]+)" integrity="([^"]+)"/.exec(html) ?? []
   t.match(integrity, /^sha384-/)
