@@ -215,6 +215,7 @@ export const buildApp = (parts: AppParts): HttpServer => {
   const refuse = (exchange: Exchange, error: GatewayError) => {
     if (exchange.forwardAuth === undefined) answerRefusal(exchange, error, parts.answers)
     else refuseForwardAuth(exchange, error, parts.answers)
+    if (exchange.limit?.allowed === false) exchange.response.endSoon()
   }
 
   /** Runs the steps in order, synchronously unless one of them has to wait. */
@@ -271,6 +272,7 @@ export const buildApp = (parts: AppParts): HttpServer => {
         const error = limit?.allowed === false ? overLimit(limit) : new FAULTS[fault]({ reason: fault })
         const requestId = randomUUID()
         if (response !== undefined) answerFault(response, error, { limit, requestId }, isTls, parts.answers)
+        if (limit?.allowed === false) response?.endSoon()
         parts.observeFault({
           error,
           requestId,

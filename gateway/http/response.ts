@@ -53,4 +53,8 @@ export abstract class HttpResponse {
   abstract interim(status: number, reason: string, lines: string): void
   /** Aborts a response that has begun, so that it does not look complete. */
   abstract abort(): void
+  /** Any number of requests may get this complete response, so it is not kept for long for a client that does not take it. */
+  endSoon(): void {
+    // A connection of HTTP/1.1 has one response at a time, and reads no further request before it is taken.
+  }
 }

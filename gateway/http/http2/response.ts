@@ -10,6 +10,7 @@ const PART_BYTES = 64 * 1024
 interface ResponseOwner extends Contained {
   /** The response has been handed over completely. */
   onSent(): void
+  endSoon(): void
 }
 
 export class Http2Response extends HttpResponse {
@@ -75,6 +76,10 @@ export class Http2Response extends HttpResponse {
     if (this.isEnded || this.isGone) return
     // With INTERNAL_ERROR. `close` would first end the stream, as if the response were complete.
     this.#stream.destroy(new Error('the response is broken off'))
+  }
+
+  override endSoon(): void {
+    this.#owner.endSoon()
   }
 
   #mayHaveBody({ status }: FinalHead): boolean {

@@ -8,6 +8,8 @@ import { Http2Response } from './response.ts'
 
 /** How long a client may keep the end of a stream back once all else has been sent; milliseconds. */
 const END_MS = 5000
+/** How long a client may take to make room for a response that any number of requests may get; milliseconds. */
+const SOON_MS = 100
 /** What a piece of a body takes beside its bytes. */
 const PIECE_BYTES = 128
 
@@ -113,6 +115,15 @@ export class Stream implements ClientConnection, Contained {
     // node:http2 keeps a stream, as one of those at once, until what has arrived of it is read, also if that is the whole body.
     if (this.#request !== undefined) this.#request.isPaused = false
     this.#stream.resume()
+  }
+
+  /** A client whose windows have no room could let a hundred streams of each connection wait. */
+  endSoon(): void {
+    const end = () => {
+      const isWritten = this.#stream.state.localClose === 1
+      this.#stream.close(isWritten ? constants.NGHTTP2_NO_ERROR : constants.NGHTTP2_CANCEL)
+    }
+    setTimeout(() => contain(this, end), SOON_MS).unref()
   }
 
   pump(): void {

@@ -444,6 +444,20 @@ t.test('hundreds of refused uploads in a second all get their responses', async 
     )
 })
 
+t.test('a refusal over the rate limit is not kept for a client whose window has no room for it', async t => {
+  const { place, upstream } = await startHttp2World(t, {
+    env: { RATE_LIMIT_MAX: '1', RATE_LIMIT_TTL_MS: '3600000' }
+  })
+  upstream.respond(() => 'HTTP/1.1 204 No Content\r\n\r\n')
+  const session = await connectHttp2(t, place, { settings: { initialWindowSize: 0 } })
+  const ask = (method: string, body: string[] = []) =>
+    askHttp2(session, { ':method': method, ':path': '/open/x' }, body)
+  t.match(await ask('GET'), { status: 204 })
+  const refused = { status: 429, headers: { 'retry-after': /^\d+$/ }, body: '', code: CANCEL }
+  t.match(await ask('GET'), refused)
+  t.match(await ask('POST', ['x'.repeat(60_000)]), refused)
+})
+
 t.test('the streams of uploads that their client resets with NO_ERROR are released', async t => {
   let [asked, closed] = [0, 0]
   const onRequest = (request: HttpRequest) => {
