@@ -74,7 +74,8 @@ export class Upload implements BodyConsumer {
     this.#connection = connection
     const { bytes } = this.#buffer
     const flows = bytes.length === 0 || this.#send(connection, bytes)
-    this.#buffer.release()
+    if (flows) this.#buffer.release()
+    else this.#buffer.handOver()
     if (this.#isComplete) this.#finish(connection)
     else if (this.#limits.bufferBytes === 0) this.#read()
     else this.#flow(flows)
@@ -95,7 +96,9 @@ export class Upload implements BodyConsumer {
 
   /** The backend takes bytes again. */
   onDrain(): void {
-    if (this.#state === 'passing') this.#flow(true)
+    if (this.#state !== 'passing') return
+    this.#buffer.release()
+    this.#flow(true)
   }
 
   onUpload(chunk: Buffer): void {

@@ -14,6 +14,8 @@ export class BodyBuffer {
   readonly #limitBytes: number
   #memory: Buffer = NOTHING
   #length = 0
+  /** Its part of what all of them hold. */
+  #held = 0
 
   constructor(limitBytes: number) {
     this.#limitBytes = limitBytes
@@ -42,16 +44,23 @@ export class BodyBuffer {
     this.#length = length
   }
 
-  release(): void {
-    held -= this.#memory.length
+  /** Its bytes have been copied to a socket, and count until `release`. */
+  handOver(): void {
     this.#memory = NOTHING
     this.#length = 0
+  }
+
+  release(): void {
+    this.handOver()
+    held -= this.#held
+    this.#held = 0
   }
 
   #resize(least: number) {
     const memory = Buffer.allocUnsafeSlow(Math.max(SMALLEST_BYTES, least))
     this.bytes.copy(memory)
-    held += memory.length - this.#memory.length
+    held += memory.length - this.#held
+    this.#held = memory.length
     this.#memory = memory
   }
 }

@@ -1,5 +1,6 @@
 // Request bodies are buffered before they occupy a backend, and limited in size and slowness.
 // RV-09, RV-10
+import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../gateway/http/body-buffer.ts'
@@ -70,6 +71,23 @@ t.test('a body larger than requestBuffer is sent on when so much has come', asyn
   client.send('c'.repeat(976))
   t.equal((await client.response()).status, 200)
   t.equal(upstream.requests.at(-1)?.body, `${'a'.repeat(1000)}${'b'.repeat(24)}${'c'.repeat(976)}`)
+})
+
+t.test('a buffered body counts among those in memory until its backend has taken it', async t => {
+  const backend = net.createServer({ pauseOnConnect: true })
+  const url = `http://127.0.0.1:${await listen(t, backend)}`
+  const { world } = await startWorld(t, { upstream: { url, requestBuffer: '16MB' } })
+  const connected = once(backend, 'connection')
+  const client = await world.connect()
+  // More than the kernel takes.
+  client.send(head('/x', 'Content-Length: 14000000') + 'x'.repeat(14_000_000))
+  const [socket] = (await connected) as [net.Socket]
+  await once(socket, 'readable')
+  t.ok(heldBodyBytes() >= 14_000_000, `${heldBodyBytes()} bytes are held`)
+  socket.resume()
+  await until(() => heldBodyBytes() === 0)
+  socket.end(OK)
+  t.equal((await client.response()).status, 200)
 })
 
 t.test('with streaming, each byte passes at once in both directions', async t => {
