@@ -88,7 +88,9 @@ export class Stream implements ClientConnection, Contained {
     const stream = this.#stream
     this.#hasBody = true
     stream.pause()
-    stream.on('data', (chunk: Buffer) => contain(this, one => one.#give(chunk)))
+    // As text, because a Buffer that waits here would keep all of what was read with it, however much of that is of other streams.
+    stream.setEncoding('latin1')
+    stream.on('data', (text: string) => contain(this, one => one.#give(Buffer.from(text, 'latin1'))))
     stream.on('end', () => contain(this, one => one.#giveEnd()))
   }
 

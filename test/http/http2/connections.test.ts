@@ -306,6 +306,30 @@ t.test('bodies that arrive byte by byte hold as much memory as any others of the
   t.equal(heldBodyBytes(), 0)
 })
 
+t.test('a piece of a body that waits does not keep what was read with it of other bodies', async t => {
+  let [asked, taken] = [0, 0]
+  const onUpload = (chunk: Buffer) => {
+    taken += chunk.length
+  }
+  const { place } = await startServer(t, request => {
+    if (asked++ > 0) request.read({ onUpload, onUploadEnd: () => undefined })
+  })
+  const { socket } = await connectFrames(t, place)
+  const others = [3, 5, 7, 9, 11, 13, 15, 17]
+  for (const stream of [1, ...others]) socket.write(frame(FRAMES.headers, END_HEADERS, stream, POST))
+  const before = process.memoryUsage().arrayBuffers
+  for (let n = 0; n < 250; n++)
+    for (const stream of others) {
+      socket.write(frame(FRAMES.data, 0, 1, Buffer.from('x')))
+      socket.write(frame(FRAMES.data, 0, stream, Buffer.alloc(16_000)))
+    }
+  await until(() => taken === 250 * others.length * 16_000)
+  await until(() => {
+    collectGarbage()
+    return process.memoryUsage().arrayBuffers - before < 10_000_000
+  })
+})
+
 t.test('bulky reads of many connections wait for their turn', async t => {
   const requests: HttpRequest[] = []
   const { place } = await startServer(t, request => void requests.push(request))
