@@ -9,7 +9,7 @@ import { Http2Response } from './response.ts'
 /** How long a client may keep the end of a stream back once all else has been sent; milliseconds. */
 const END_MS = 5000
 /** How long a client may take to make room for a response that any number of requests may get; milliseconds. */
-const SOON_MS = 100
+const SOON_MS = 250
 /** What a piece of a body takes beside its bytes. */
 const PIECE_BYTES = 128
 
