@@ -62,6 +62,8 @@ export class UpstreamConnection implements Waiting, OutboxOwner, ResponseSink {
   /** Whose request it carries, or carried last. */
   client: Client | undefined
   clientKey: string | undefined
+  /** The client address whose share of the target it takes. */
+  heldBy: string | undefined
   isOfProxy = false
   /** The backend may have authenticated it (NTLM, Negotiate): it carries no request of another client. */
   isBound = false

@@ -9,6 +9,8 @@ import { type TargetHealth, type TargetHealthStatus, watchTarget } from './healt
 
 /** Of a target, for plain requests, where nothing is configured; streams are in addition. */
 const MOST_CONNECTIONS = 8192
+/** The part of these that requests of one client address may hold, of which HTTP/2 carries a hundred on each connection. */
+const MOST_OF_ADDRESS = MOST_CONNECTIONS / 4
 /** Event streams and long polls of a target. */
 export const STREAMS_PER_TARGET = 16_384
 /** Connections end after this time, because the name may have another address by now; new ones look it up again. */
@@ -26,7 +28,7 @@ const UNASKED =
 export interface Wanted {
   /** The client connection that it came on: another one shares an upstream connection with it only if that is safe. */
   readonly client?: Client | undefined
-  /** The address of the client. */
+  /** The address of the client; undefined: its requests are counted elsewhere. */
   readonly clientKey?: string | undefined
   /** Its connection is that of a proxy, and carries requests of many clients. */
   readonly isOfProxy?: boolean | undefined
@@ -83,6 +85,8 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
   const open = new Set<UpstreamConnection>()
   /** The part of `open` that carries streams. */
   const streams = new Set<UpstreamConnection>()
+  /** How many connections carry plain requests of each client address. */
+  const held = new Map<string, number>()
   /** Connections that carry another protocol by now. */
   let sockets = 0
   let isClosing = false
@@ -103,23 +107,42 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
     }
   })
 
+  const hold = (connection: UpstreamConnection, address: string | undefined) => {
+    connection.heldBy = address
+    if (address !== undefined) held.set(address, (held.get(address) ?? 0) + 1)
+  }
+  const release = (connection: UpstreamConnection) => {
+    const { heldBy } = connection
+    connection.heldBy = undefined
+    if (heldBy === undefined) return
+    const left = (held.get(heldBy) ?? 0) - 1
+    if (left > 0) held.set(heldBy, left)
+    else held.delete(heldBy)
+  }
+
   const sayUnasked = warn(UNASKED)
   const events = {
     now,
-    onStream: (connection: UpstreamConnection) => void streams.add(connection),
+    onStream(connection: UpstreamConnection) {
+      release(connection)
+      streams.add(connection)
+    },
     onFree(connection: UpstreamConnection) {
+      release(connection)
       streams.delete(connection)
       if (isClosing || !idle.add(connection)) return connection.destroy()
       member.onRoom()
     },
     onClosed(connection: UpstreamConnection) {
       open.delete(connection)
+      release(connection)
       streams.delete(connection)
       idle.remove(connection)
       member.onRoom()
     },
     onSwitched(connection: UpstreamConnection, socket: Pick<net.Socket, 'once'>) {
       open.delete(connection)
+      release(connection)
       streams.delete(connection)
       sockets++
       health.answered(101, connection.openedAt)
@@ -163,10 +186,11 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
     member.onRoom()
   })
 
-  const hasRoom = (isStream = false): boolean => {
+  const hasRoom = ({ clientKey = '', isStream = false }: Wanted): boolean => {
     const { maxConnections } = member.upstream
     if (maxConnections !== undefined) return busy() + sockets < maxConnections
-    return isStream ? streams.size < STREAMS_PER_TARGET : busy() - streams.size < MOST_CONNECTIONS
+    if (isStream) return streams.size < STREAMS_PER_TARGET
+    return busy() - streams.size < MOST_CONNECTIONS && (held.get(clientKey) ?? 0) < MOST_OF_ADDRESS
   }
 
   return {
@@ -188,8 +212,9 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       if (JSON.stringify(upstream.healthCheck) !== JSON.stringify(next.upstream.healthCheck)) health.resettle()
     },
     /** undefined: there is no room. */
-    acquire({ client, clientKey, isOfProxy = false, isStream }: Wanted): UpstreamConnection | undefined {
-      if (!hasRoom(isStream)) return undefined
+    acquire(wanted: Wanted): UpstreamConnection | undefined {
+      if (!hasRoom(wanted)) return undefined
+      const { client, clientKey, isOfProxy = false, isStream } = wanted
       const connection = idle.take(client, clientKey) ?? dialled()
       connection.client = client
       connection.clientKey = clientKey
@@ -197,11 +222,12 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       connection.upstream = member.upstream
       connection.target = member.target
       if (isStream) streams.add(connection)
+      else hold(connection, clientKey)
       return connection
     },
     /** A new connection, for a request to switch protocols; undefined: the target is full. */
     dial(): UpstreamConnection | undefined {
-      if (!hasRoom(true)) return undefined
+      if (!hasRoom({ isStream: true })) return undefined
       const connection = dialled()
       streams.add(connection)
       return connection

@@ -97,13 +97,13 @@ const leastBusy = ([first, ...others]: readonly TargetPool[]): TargetPool | unde
 const createChoice = () => {
   let turn = 0
 
-  return (pools: readonly TargetPool[], not: readonly Target[], isStream: boolean): TargetPool | undefined => {
+  return (pools: readonly TargetPool[], asked: Asked): TargetPool | undefined => {
     turn = (turn + 1) % pools.length
     const inTurn = [...pools.slice(turn), ...pools.slice(0, turn)]
     for (const isAmong of PREFERENCES) {
-      const candidates = inTurn.filter(pool => isAmong(pool, not))
+      const candidates = inTurn.filter(pool => isAmong(pool, asked.not ?? NONE))
       if (candidates.length === 0) continue
-      const free = candidates.filter(pool => pool.hasRoom(isStream))
+      const free = candidates.filter(pool => pool.hasRoom(asked))
       // One that has just returned takes few turns while there are others.
       return leastBusy(free.filter(({ health }) => health.takesTurn())) ?? leastBusy(free)
     }
@@ -123,11 +123,12 @@ export const createUpstreamPool = (
   let isServing = false
 
   const memberAt = (url: string | undefined) => members.find(member => member.isAt(url))
-  const poolFor = ({ client, only, not = NONE, isStream = false, isSession = false }: Asked) => {
+  const poolFor = (asked: Asked) => {
+    const { client, only, isSession = false } = asked
     if (only !== undefined) return memberAt(only.url)
     if (members.length === 1) return members[0]
     const bound = client && members.find(member => member.hasBound(client))
-    return bound ?? (isSession ? chooseForSession : chooseForRequest)(members, not, isStream)
+    return bound ?? (isSession ? chooseForSession : chooseForRequest)(members, asked)
   }
   const connectionFor = (asked: Asked) => poolFor(asked)?.acquire(asked)
   /** Serves requests that wait; returns whether some still do. */

@@ -390,3 +390,43 @@ t.test('limits, turns, rests and ends of targets hold in every order of events',
     { numRuns: 1000 }
   )
 })
+
+t.test('requests of one client address leave three quarters of the connections to a target to others', t => {
+  const dialling = {
+    connect(_upstream: Upstream, target: Target, events: Events) {
+      const connection = { target, events, isBound: false, openedAt: 0, deadline: 1, idleSince: 0, destroy }
+      function destroy() {
+        events.onClosed(connection as unknown as UpstreamConnection)
+      }
+      return connection as unknown as UpstreamConnection
+    }
+  } as Dialling
+  const upstreams = createUpstreams({ now: () => 0, dialling })
+  t.teardown(upstreams.close)
+  const upstream = upstreamAt(9)
+  upstreams.retain(inUse(upstream))
+  const pool = upstreams.poolOf(upstream)
+  const ask = (clientKey: string) =>
+    pool.acquire({ clientKey }) as (UpstreamConnection & { events: Events }) | undefined
+  const first = Array.from({ length: 2048 }, () => ask('192.0.2.1'))
+  t.notOk(first.includes(undefined), 'it may hold a quarter')
+  t.equal(ask('192.0.2.1'), undefined)
+  t.ok(ask('192.0.2.2'), 'another address is served')
+
+  const [free, stream, closed, switched] = first
+  const socket = { once: () => undefined } as never
+  const ends: Record<string, () => void> = {
+    'one that is idle': () => free?.events.onFree(free),
+    'one that has become a stream': () => stream?.events.onStream?.(stream),
+    'one that has been closed': () => closed?.destroy(),
+    'one with another protocol': () => switched?.events.onSwitched?.(switched, socket)
+  }
+  for (const [what, end] of Object.entries(ends)) {
+    end()
+    t.ok(ask('192.0.2.1'), `${what} does not count`)
+    t.equal(ask('192.0.2.1'), undefined, `${what} counted once`)
+  }
+  stream?.destroy()
+  t.equal(ask('192.0.2.1'), undefined, 'the end of a stream gives no place back')
+  t.end()
+})
