@@ -54,7 +54,7 @@ export const guardOfUnknown = (login: string): string => {
   return at > 0 ? login.slice(0, at) : login
 }
 
-/** The guard of a login that is bound by DN: Active Directory ignores accents when it compares names. */
+/** The guard of a login whose DN may be of Active Directory: it ignores accents when it compares names. */
 export const guardOfDn = (login: string): string => login.normalize('NFD').replace(/\p{M}/gu, '')
 
 /** Whether a filter compares the login with whole values, not with pieces such as `(mail={{username}}@corp.example)`. */

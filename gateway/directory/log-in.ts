@@ -163,7 +163,7 @@ export const bindThenRead = async (exchange: LoginExchange, { login, password }:
   const { plan } = exchange
   const bindName = plan.bindName(login)
   const bound = plan.mayHaveTwoNames ? bindName : login
-  const name = plan.bindsByDn ? guardOfDn(bound) : bound
+  const name = plan.mayIgnoreAccents ? guardOfDn(bound) : bound
   const account = { name, mayHaveTwoNames: plan.mayHaveTwoNames, whose: { bound } }
   const connection = await guarded(exchange, account, async () => {
     const opened = await exchange.open()

@@ -17,7 +17,8 @@ export const planOf = (settings: LdapSettings) => {
   if (template === undefined && bindDn === undefined)
     throw new Error('LDAP_USER_DN_TEMPLATE, LDAP_DOMAIN or LDAP_BIND_DN is required')
   const bindTemplate = template ?? ''
-  const bindsByDn = (parseDn(fillPlaceholders(bindTemplate, { username: 'x' }, escapeDnValue)) ?? []).length > 0
+  const rdns = parseDn(fillPlaceholders(bindTemplate, { username: 'x' }, escapeDnValue)) ?? []
+  const bindsByDn = rdns.length > 0
   const quote = bindsByDn ? escapeDnValue : (value: string) => value
   const searchTemplate = settings.searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})')
   const groups = filterOf(settings.groupFilter ?? GROUP_FILTER)
@@ -29,6 +30,8 @@ export const planOf = (settings: LdapSettings) => {
     takesAnyLogin: bindsByDn || bindDn !== undefined,
     /** The bind name is a DN, so that it can be compared. */
     bindsByDn: bindsByDn && bindDn === undefined,
+    /** The bind name may be a DN of Active Directory, which names no person by `uid`. */
+    mayIgnoreAccents: bindsByDn && rdns[0]?.includes('uid=x') !== true,
     /** Two names may be bound for one account, and only a login shows which ones. */
     mayHaveTwoNames: mayHaveTwoNames(settings),
     /** If there is no service account. */

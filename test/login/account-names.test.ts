@@ -180,3 +180,20 @@ t.test('an account whose directory ignores accents has one guard with a DN templ
   const env = { LDAP_URL: url, LDAP_USER_DN_TEMPLATE: 'cn={{username}},dc=corp' }
   await checkKnownAddress(t, ['josé lima', 'jose lima', 'jòsë lima'], env)
 })
+
+t.test('an account gives no guesses at another whose login differs in accents, with a DN template of uids', async t => {
+  const world = await startThrottles(t, { ldap, postgres })
+  const [own, other] = ['andre', 'andré']
+  for (const uid of [own, other]) await ldap.addPerson({ uid, password: ldap.password })
+  await world.remember(own, HOME)
+  const login = async (username: string, password: string, at = 0) =>
+    (await world.login({ username, password, from: HOME, at })).what
+  const told = []
+  for (let n = 0; n < THRESHOLD + 1; n++) {
+    if (n % STRANGERS === 0) t.equal(await login(own, ldap.password), 'in')
+    told.push(await login(other, `guess ${n}`, n))
+  }
+  t.same(new Set(told.slice(STRANGERS)), new Set(['login-throttled-account']))
+  t.same(await ldap.lockedSince(other), [])
+  t.equal(await ldap.failureCount(other), STRANGERS)
+})
