@@ -54,8 +54,17 @@ export const guardOfUnknown = (login: string): string => {
   return at > 0 ? login.slice(0, at) : login
 }
 
-/** The guard of a login whose DN may be of Active Directory: it ignores accents when it compares names. */
-export const guardOfDn = (login: string): string => login.normalize('NFD').replace(/\p{M}/gu, '')
+/** Letters that NFD leaves whole, and those that Active Directory takes for them. */
+const WHOLE: ReadonlyMap<string, string> = new Map(
+  Object.entries({ ø: 'o', ł: 'l', đ: 'd', ð: 'd', ħ: 'h', æ: 'ae', œ: 'oe' })
+)
+
+/** The guard of a login whose DN may be of Active Directory, which ignores accents (MS-ADTS §3.1.1.2.2.4.13). */
+export const guardOfDn = (login: string): string =>
+  login
+    .normalize('NFD')
+    .replace(/\p{M}/gu, '')
+    .replace(/[^\p{ASCII}]/gu, letter => WHOLE.get(letter) ?? letter)
 
 /** Whether a filter compares the login with whole values, not with pieces such as `(mail={{username}}@corp.example)`. */
 export const comparesWholeValues = (filter: string): boolean =>

@@ -1,7 +1,7 @@
 // Which names prove who somebody is: the table of docs/login/active-directory.md, row by row.
 // RV-58, RV-59, RV-70, LD-07
 import t from 'tap'
-import { accountNames, comparesWholeValues, guardOfUnknown } from '../../gateway/directory/account-names.ts'
+import { accountNames, comparesWholeValues, guardOfDn, guardOfUnknown } from '../../gateway/directory/account-names.ts'
 
 const UUID = '00112233-4455-6677-8899-aabbccddeeff'
 const entry = { username: 'alpha', stableSubject: UUID }
@@ -33,6 +33,11 @@ t.test('without an entry the login is the identity, and never that of a stable s
   const blind = (text: string) => accountNames(undefined, { text, isExact: true, isUsernameOwn: true })
   t.same(blind('alpha'), { subject: 'alpha', username: 'alpha', names: [] })
   t.same(blind(UUID), { subject: `login ${UUID}`, username: UUID, names: [] })
+})
+
+t.test('letters that Active Directory takes for others lead to one guard, even if NFD leaves them whole', async t => {
+  const letters = ['søren', 'łukasz đorđe', 'ħal', 'ægir', 'œdipe', 'ǿǽ', '李明']
+  t.same(letters.map(guardOfDn), ['soren', 'lukasz dorde', 'hal', 'aegir', 'oedipe', 'oae', '李明'])
 })
 
 t.test('a name that nobody has shares the guard of its local part', async t => {

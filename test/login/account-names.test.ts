@@ -178,7 +178,7 @@ t.test('a known address is known with a DN template too, whatever attribute its 
 t.test('an account whose directory ignores accents has one guard with a DN template, however it is typed', async t => {
   const { url } = await startActiveDirectory(t)
   const env = { LDAP_URL: url, LDAP_USER_DN_TEMPLATE: 'cn={{username}},dc=corp' }
-  await checkKnownAddress(t, ['josé lima', 'jose lima', 'jòsë lima'], env)
+  await checkKnownAddress(t, ['josé lima', 'jose lima', 'jøsë łima'], env)
 })
 
 t.test('an account gives no guesses at another whose login differs in accents, with a DN template of uids', async t => {
