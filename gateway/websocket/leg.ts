@@ -67,6 +67,10 @@ function onDrain(this: LegSocket) {
 // Distinguishes replies to our own pings from the other side's.
 const PING_PAYLOAD = Buffer.from('portaria')
 
+/** Pieces up to this size are joined while they wait: each by itself takes 170 bytes beside its own, which may be two. */
+const JOINED_BYTES = 4096
+const NOTHING = Buffer.alloc(0)
+
 export class Leg implements FrameSink {
   readonly relay: LegOwner
   readonly side: Side
@@ -87,6 +91,10 @@ export class Leg implements FrameSink {
   stalledSince = 0
   #progress: Progress | undefined
   #held = false
+  /** Small pieces, to be written when the socket has taken what it has. */
+  #joined: Buffer | undefined
+  #joinedBytes = 0
+  #isAwaiting = false
 
   constructor(relay: LegOwner, side: Side, socket: Duplex, options: LegOptions) {
     this.relay = relay
@@ -114,7 +122,7 @@ export class Leg implements FrameSink {
 
   /** Of what was sent to this side. */
   get unreadBytes(): number {
-    return this.gone ? 0 : this.socket.writableLength
+    return this.gone ? 0 : this.socket.writableLength + this.#joinedBytes
   }
 
   take(bytes: Buffer) {
@@ -143,14 +151,49 @@ export class Leg implements FrameSink {
     else this.relay.passData(this, frame)
   }
 
-  /** Bytes that nothing else uses. */
+  /** Bytes that nothing else uses. Returns whether there is room for more; otherwise the socket emits `drain`. */
   write(bytes: Buffer): boolean {
-    return !this.#isWritable || this.socket.write(bytes)
+    if (!this.#isWritable) return true
+    if (!this.#join(bytes)) this.socket.write(bytes)
+    return !this.socket.writableNeedDrain
   }
 
   /** The same with bytes that the other side has just sent. */
   pass(bytes: Buffer): boolean {
-    return !this.#isWritable || writeCopy(this.socket, bytes)
+    if (!this.#isWritable) return true
+    if (!this.#join(bytes)) writeCopy(this.socket, bytes)
+    return !this.socket.writableNeedDrain
+  }
+
+  /** Ends this side behind everything that was sent to it. */
+  end() {
+    this.#writeJoined()
+    this.socket.end()
+  }
+
+  /** Keeps a copy of a small piece that would have to wait. False: it can be written. */
+  #join(bytes: Buffer): boolean {
+    if (this.#joinedBytes + bytes.length > JOINED_BYTES) this.#writeJoined()
+    const waits = this.#joinedBytes > 0 || this.socket.writableLength > 0
+    if (!waits || bytes.length > JOINED_BYTES) return false
+    this.#joined ??= Buffer.allocUnsafeSlow(JOINED_BYTES)
+    this.#joinedBytes += bytes.copy(this.#joined, this.#joinedBytes)
+    if (this.#isAwaiting) return true
+    this.#isAwaiting = true
+    this.socket.write(NOTHING, () => contain(this.relay, () => this.#onTurn()))
+    return true
+  }
+
+  #onTurn() {
+    this.#isAwaiting = false
+    this.#writeJoined()
+  }
+
+  #writeJoined() {
+    const bytes = this.#joined?.subarray(0, this.#joinedBytes)
+    this.#joined = undefined
+    this.#joinedBytes = 0
+    if (bytes !== undefined && this.#isWritable) this.socket.write(bytes)
   }
 
   get #isWritable(): boolean {
@@ -169,7 +212,7 @@ export class Leg implements FrameSink {
     if (this.closeSent) return
     this.closeSent = true
     this.write(buildFrame(CLOSE, payload, this.side === 'upstream'))
-    if (this.scanner.closed || this.faulted) this.socket.end()
+    if (this.scanner.closed || this.faulted) this.end()
   }
 
   ping() {

@@ -150,7 +150,7 @@ export class Relay implements LegOwner {
     }
     this.#closedBy ??= { leg: from, payload }
     this.#deadline ||= this.now() + CLOSE_MS
-    for (const leg of [from, to]) if (leg.closeSent && leg.scanner.closed) leg.socket.end()
+    for (const leg of [from, to]) if (leg.closeSent && leg.scanner.closed) leg.end()
     if (from.closeSent && to.closeSent && to.scanner.closed) this.#deadline = this.now() + AFTER_END_MS
   }
 
@@ -165,7 +165,7 @@ export class Relay implements LegOwner {
   }
 
   onEnd(leg: Leg) {
-    if (leg.scanner.closed && leg.closeSent) leg.socket.end()
+    if (leg.scanner.closed && leg.closeSent) leg.end()
     else leg.socket.destroy()
   }
 
@@ -177,7 +177,7 @@ export class Relay implements LegOwner {
     const peer = this.peerOf(leg)
     if (peer.gone) return this.#finish()
     if (peer.closeSent) {
-      peer.socket.end()
+      peer.end()
       this.#deadline = Math.min(this.#deadline || Number.POSITIVE_INFINITY, this.now() + AFTER_END_MS)
       if (peer.stalledSince !== 0) peer.unstall()
     } else if (!this.#break(leg)) {
@@ -287,7 +287,7 @@ export class Relay implements LegOwner {
   /** Whether a side that is being closed may go on taking what came before. */
   #isDelivering(at: number): boolean {
     for (const leg of [this.#client, this.#upstream]) {
-      if (leg.hasTaken() || (this.#slowAt === 0 && !leg.gone && leg.socket.writableLength > 0)) this.#slowAt = at
+      if (leg.hasTaken() || (this.#slowAt === 0 && leg.unreadBytes > 0)) this.#slowAt = at
     }
     return this.#delivers && !this.#retired && this.#slowAt !== 0 && at - this.#slowAt < TAKING_MS
   }

@@ -7,6 +7,7 @@ import { createHolder, heldBytes } from '../../gateway/values/held-memory.ts'
 import { createRelays, Relay } from '../../gateway/websocket/relay.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { buildFrame, framesIn } from '../support/frames.ts'
+import { collectGarbage } from '../support/garbage.ts'
 import { listen } from '../support/ports.ts'
 import { takeSome, untilFull } from '../support/slow-reader.ts'
 import { until } from '../support/until.ts'
@@ -123,6 +124,27 @@ t.test('a whole message counts until the side to which it was sent has read it',
     one.relay.destroy()
     await until(() => heldBytes() === before)
   }
+})
+
+t.test('tiny frames that a client does not read take little memory, and arrive in order', async t => {
+  const { relay, clientEnd } = world(t, false)
+  const count = 10_000
+  const pong = (number: number) => buildFrame(10, Buffer.from([number >> 8, number & 255]), false)
+  relay.take('upstream', pong(0))
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (let i = 1; i < count; i++) relay.take('upstream', pong(i))
+  collectGarbage()
+  const takenBytes = process.memoryUsage().heapUsed - before
+  t.ok(takenBytes < 500_000, `${takenBytes} bytes beside 40,000`)
+  relay.take('upstream', buildFrame(8, Buffer.from([3, 232]), false))
+  const read: Buffer[] = []
+  await until(() => {
+    read.push(clientEnd.read() ?? Buffer.alloc(0))
+    return framesIn(Buffer.concat(read)).length > count
+  })
+  const payloads = framesIn(Buffer.concat(read)).map(({ payload }) => payload.readUInt16BE(0))
+  t.same(payloads, [...Array(count).keys(), 1000])
 })
 
 t.test('a client that is not to know of the end of its upstream learns of it after two seconds', async t => {
