@@ -4,7 +4,7 @@ import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { asGatewayError } from '../http/own-responses.ts'
 import type { Identity } from '../identity.ts'
 import type { Renewed, RenewLogin } from '../tokens/renew-login.ts'
-import { boundedMap } from '../values/bounded-map.ts'
+import { boundedMap, ownText } from '../values/bounded-map.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
 interface RenewCookieParts {
@@ -38,7 +38,7 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
 
   const begin = (token: string, login: Identity): Renewal => {
     const renewal: Renewal = { renewed: renewLogin(login), token: undefined, failedAt: 0 }
-    renewals.set(token, renewal)
+    renewals.set(ownText(token), renewal)
     renewal.renewed.then(
       renewed => {
         renewal.token = renewed.token

@@ -7,6 +7,7 @@ import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { Renewed } from '../../gateway/tokens/renew-login.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { exchangeOf, identityOf } from '../support/exchanges.ts'
+import { collectGarbage } from '../support/garbage.ts'
 
 const DUE = identityOf({ tokenId: 'due' })
 const FRESH = identityOf({ tokenId: 'fresh' })
@@ -58,6 +59,20 @@ t.test('a cookie is renewed once, by a request that does not wait; later respons
   t.same([first, second, third].map(cookiesOf), Array(3).fill(['session=new']))
   renew(by('another'), undefined)
   t.equal(begun.length, 2)
+})
+
+t.test('a renewal that is remembered does not keep the head of its request', async t => {
+  const { begun, renew, by } = start(t)
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (let i = 0; i < 200; i++) {
+    const head = Buffer.alloc(100_000, `a-cookie-of-this-session-${i};`).toString('latin1')
+    renew(by(head.slice(0, 30)), undefined)
+  }
+  for (const { settle } of begun) settle.resolve({ token: 'new', identity: FRESH })
+  await turn()
+  collectGarbage()
+  t.ok(process.memoryUsage().heapUsed - before < 5_000_000)
 })
 
 t.test('a renewal that failed is tried again after ten seconds', async t => {
