@@ -59,7 +59,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
     isDraining: false,
     now: performance.now(),
     flushSoon,
-    read: (socket, take) => void readEvents(socket, take, turns),
+    read: (socket, take) => void readEvents(socket, take, turns, BULKY_BYTES_HTTP2),
     goOnSoon: turns.add
   }
   const endLate = () => {
@@ -177,6 +177,8 @@ const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, sta
 
 // A read of this size may be costly, e.g. thousands of tiny frames, and is taken in turn.
 const BULKY_BYTES = 4 * 1024
+/** With HTTP/2, all requests of a read are answered in the same turn: at most two fit into fewer bytes. */
+const BULKY_BYTES_HTTP2 = 32
 
 /** Takes bytes that were read, and copies what it keeps. Returns whether to keep reading. */
 type Take = (bytes: Buffer) => boolean
@@ -223,20 +225,21 @@ export const readShared = (accepted: net.Socket, take: Take, turns: Turns): net.
 }
 
 /** Reads a socket whose handle cannot be moved, through its `data` events. */
-export const readEvents = (socket: net.Socket, take: Take, turns: Turns): net.Socket => {
-  const takeInTurn = inTurns(take, turns, bytes => {
+export const readEvents = (socket: net.Socket, take: Take, turns: Turns, bulkyBytes = BULKY_BYTES): net.Socket => {
+  const takeLate = (bytes: Buffer) => {
     if (socket.destroyed) return
     // In this order, because `take` may pause it as well.
     socket.resume()
     if (!take(bytes)) socket.pause()
-  })
+  }
+  const takeInTurn = inTurns(take, turns, takeLate, bulkyBytes)
   return socket.on('data', (bytes: Buffer) => {
     if (!takeInTurn(bytes)) socket.pause()
   })
 }
 
 /** Bulky reads wait for their turn, and whatever is read behind them with them. @param takeLate continues reading */
-const inTurns = (take: Take, turns: Turns, takeLate: (bytes: Buffer) => void): Take => {
+const inTurns = (take: Take, turns: Turns, takeLate: (bytes: Buffer) => void, bulkyBytes = BULKY_BYTES): Take => {
   let waiting: Buffer | undefined
   const goOn = () => {
     const bytes = waiting
@@ -244,7 +247,7 @@ const inTurns = (take: Take, turns: Turns, takeLate: (bytes: Buffer) => void): T
     if (bytes !== undefined) takeLate(bytes)
   }
   return bytes => {
-    if (waiting === undefined && (bytes.length < BULKY_BYTES || turns.mayTake())) return take(bytes)
+    if (waiting === undefined && (bytes.length < bulkyBytes || turns.mayTake())) return take(bytes)
     // `take` contains its own faults.
     if (waiting === undefined) turns.add({ goOn, onThrown: error => noteFault('client', error) })
     waiting = waiting === undefined ? Buffer.from(bytes) : Buffer.concat([waiting, bytes])

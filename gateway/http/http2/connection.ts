@@ -18,6 +18,8 @@ const SESSION_MB = 1000
 const HEAD_BYTES = 32 * 1024
 /** Browsers send each of up to 180 cookies as a field. */
 const MOST_FIELDS = 300
+/** More than are read at once. What answers them is counted, and says why the connection ends; node:http2 would not. */
+const MOST_INVALID_FRAMES = 10_000
 /** In a second; each takes far more to read and to answer than to send. */
 const MOST_REFUSED_HEADS = 20
 /** The time that a client has to receive GOAWAY; milliseconds. */
@@ -63,6 +65,7 @@ export class Http2Connection implements ServedConnection {
     this.#session = performServerHandshake(this.#socket, {
       maxHeaderListPairs: MOST_FIELDS,
       maxSessionMemory: SESSION_MB,
+      maxSessionInvalidFrames: MOST_INVALID_FRAMES,
       // nghttp2 would leave out fields with blanks at an end of their value; here they are malformed (RFC 9113 §8.2.1).
       strictFieldWhitespaceValidation: false,
       settings: {

@@ -355,6 +355,25 @@ t.test('bulky reads of many connections wait for their turn', async t => {
   t.ok(most <= 12, `${most} pieces of bodies in one turn`)
 })
 
+t.test('small reads of many connections, each with dozens of requests, wait for their turn', async t => {
+  let [asked, askedInTurn, most] = [0, 0, 0]
+  const { place } = await startServer(t, ({ response }) => {
+    asked++
+    askedInTurn++
+    response.whole({ status: 429, headers: ['content-length', '0'] }, '')
+  })
+  const clients = await Promise.all(Array.from({ length: 50 }, () => connectFrames(t, place)))
+  await until(() => clients.every(({ frames }) => frames.length > 0))
+  const heads = Array.from({ length: 36 }, (_, i) => frame(FRAMES.headers, END_HEADERS | END_STREAM, 2 * i + 1, HEAD))
+  for (const { socket } of clients) socket.write(Buffer.concat(heads))
+  while (asked < clients.length * heads.length) {
+    await new Promise(resolve => setImmediate(resolve))
+    most = Math.max(most, askedInTurn)
+    askedInTurn = 0
+  }
+  t.ok(most < asked / 2, `${most} of ${asked} requests in one turn`)
+})
+
 /** Puts a field into the table once, then sends references to it (RFC 7541 §6.1, §6.2.1). */
 const growingHead = (n: number, field: Buffer, references: number): Buffer => {
   const added = [Buffer.from([0x40]), field.subarray(1)]
