@@ -17,7 +17,7 @@ export type Turns = ReturnType<typeof createReadTurns>
  * @param now milliseconds of a monotonic clock
  */
 export const createReadTurns = (now = () => performance.now()) => {
-  let waiting: Waiting[] = []
+  const waiting: Waiting[] = []
   let hasArrival = false
   let isBegun = false
   /** When this turn's time is over. */
@@ -31,21 +31,26 @@ export const createReadTurns = (now = () => performance.now()) => {
   }
 
   const end = () => {
-    isBegun = false
     const isShort = hasArrival
     hasArrival = false
-    // Whatever is added meanwhile waits for the next turn.
-    const due = waiting
-    waiting = []
     const stop = now() + TURN_MS
-    let done = 0
-    for (const work of due) {
-      if (done > 0 && (isShort || now() >= stop)) break
-      done++
+    // Whatever is added meanwhile waits for the next turn.
+    let due = waiting.length
+    let isFirst = true
+    const goOn = () => {
+      const work = due > 0 && (isFirst || (!isShort && now() < stop)) ? waiting.shift() : undefined
+      if (work === undefined) {
+        isBegun = false
+        if (waiting.length > 0) begin()
+        return
+      }
+      due--
+      isFirst = false
       contain(work, one => one.goOn())
+      // node:http2 hands over the requests of a read in later ticks, which take most of its time.
+      process.nextTick(goOn)
     }
-    if (done < due.length) waiting = [...due.slice(done), ...waiting]
-    if (waiting.length > 0) begin()
+    goOn()
   }
 
   return {

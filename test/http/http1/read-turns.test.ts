@@ -66,6 +66,20 @@ t.test('a read is taken at once while its turn has time and none waits', async t
   t.notOk(turns.mayTake(), 'it would overtake')
 })
 
+t.test('what work leaves to later ticks, as node:http2 does with requests, counts as time of its turn', async t => {
+  let now = 0
+  let done = 0
+  const turns = createReadTurns(() => now)
+  const later = () => {
+    now += 0.05
+    done++
+  }
+  for (let n = 0; n < 100; n++) turns.add({ goOn: () => process.nextTick(later), onThrown })
+  await nextTurn()
+  t.ok(done <= 41, `${done} pieces of work in one turn`)
+  while (done < 100) await nextTurn()
+})
+
 t.test('work that fails does not hold up what waits behind it', async t => {
   const turns = createReadTurns()
   const failures: unknown[] = []
