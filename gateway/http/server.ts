@@ -177,8 +177,8 @@ const watchStalls = (connections: ReadonlyMap<ServedConnection, net.Socket>, sta
 
 // A read of this size may be costly, e.g. thousands of tiny frames, and is taken in turn.
 const BULKY_BYTES = 4 * 1024
-/** With HTTP/2, all requests of a read are answered in the same turn: at most two fit into fewer bytes. */
-const BULKY_BYTES_HTTP2 = 32
+/** With HTTP/2, all requests of a read are answered in the same turn, and TLS may bring many small reads at once. */
+const BULKY_BYTES_HTTP2 = 0
 
 /** Takes bytes that were read, and copies what it keeps. Returns whether to keep reading. */
 type Take = (bytes: Buffer) => boolean

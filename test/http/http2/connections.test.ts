@@ -1,7 +1,8 @@
 // One HTTP/2 connection holds no more than others, ends only what is meant, and a flood on it harms nobody else.
 import { once } from 'node:events'
 import type { ClientHttp2Session } from 'node:http2'
-import type { Socket } from 'node:net'
+import net, { type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../../gateway/http/body-buffer.ts'
@@ -367,6 +368,53 @@ t.test('small reads of many connections, each with dozens of requests, wait for 
   const heads = Array.from({ length: 36 }, (_, i) => frame(FRAMES.headers, END_HEADERS | END_STREAM, 2 * i + 1, HEAD))
   for (const { socket } of clients) socket.write(Buffer.concat(heads))
   while (asked < clients.length * heads.length) {
+    await new Promise(resolve => setImmediate(resolve))
+    most = Math.max(most, askedInTurn)
+    askedInTurn = 0
+  }
+  t.ok(most < asked / 2, `${most} of ${asked} requests in one turn`)
+})
+
+/** GET / of a host in 15 bytes, so that two of them are in a record of 30 (RFC 7541, appendix A). */
+const TINY_HEAD = Buffer.from([0x82, 0x84, 0x87, 0x01, 0x01, 0x61])
+
+/** Sends each of these in a TLS record of its own, all of them at once. */
+const connectRecords = async (t: Test, { port, ca }: { port: number; ca: string }, pieces: readonly Buffer[]) => {
+  const raw = net.connect(port, '127.0.0.1')
+  t.teardown(() => raw.destroy())
+  const records: Buffer[] = []
+  let isGathering = false
+  const between = new Duplex({
+    read: () => undefined,
+    write(bytes: Buffer, _encoding, done) {
+      if (isGathering) records.push(bytes)
+      else raw.write(bytes)
+      done()
+    }
+  })
+  raw.on('data', bytes => between.push(bytes))
+  const socket = tls.connect({ socket: between, servername: 'localhost', ca, ALPNProtocols: ['h2'] })
+  socket.on('error', () => undefined).resume()
+  await once(socket, 'secureConnect')
+  socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), frame(FRAMES.settings, 0, 0)]))
+  await once(socket, 'data')
+  isGathering = true
+  for (const piece of pieces) await new Promise(resolve => socket.write(piece, resolve))
+  return () => raw.write(Buffer.concat(records))
+}
+
+t.test('requests of many connections, in TLS records of two each, wait for their turn', async t => {
+  let [asked, askedInTurn, most] = [0, 0, 0]
+  const { place } = await startServer(t, ({ response }) => {
+    asked++
+    askedInTurn++
+    response.whole({ status: 429, headers: ['content-length', '0'] }, '')
+  })
+  const head = (stream: number) => frame(FRAMES.headers, END_HEADERS | END_STREAM, stream, TINY_HEAD)
+  const pairs = Array.from({ length: 18 }, (_, i) => Buffer.concat([head(4 * i + 1), head(4 * i + 3)]))
+  const sends = await Promise.all(Array.from({ length: 50 }, () => connectRecords(t, place, pairs)))
+  for (const send of sends) send()
+  while (asked < sends.length * pairs.length * 2) {
     await new Promise(resolve => setImmediate(resolve))
     most = Math.max(most, askedInTurn)
     askedInTurn = 0
