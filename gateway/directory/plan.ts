@@ -31,7 +31,7 @@ export const planOf = (settings: LdapSettings) => {
     /** The bind name is a DN, so that it can be compared. */
     bindsByDn: bindsByDn && bindDn === undefined,
     /** The bind name may be a DN of Active Directory, which names no person by `uid`. */
-    mayIgnoreAccents: bindsByDn && rdns[0]?.includes('uid=x') !== true,
+    mayIgnoreAccents: bindsByDn && rdns[0]?.some(value => value.startsWith('uid=')) !== true,
     /** Two names may be bound for one account, and only a login shows which ones. */
     mayHaveTwoNames: mayHaveTwoNames(settings),
     /** If there is no service account. */

@@ -2,6 +2,8 @@
 // RV-58, RV-59, RV-70, LD-07
 import t from 'tap'
 import { accountNames, comparesWholeValues, guardOfDn, guardOfUnknown } from '../../gateway/directory/account-names.ts'
+import { planOf } from '../../gateway/directory/plan.ts'
+import { settingsFor } from '../support/openldap.ts'
 
 const UUID = '00112233-4455-6677-8899-aabbccddeeff'
 const entry = { username: 'alpha', stableSubject: UUID }
@@ -38,6 +40,13 @@ t.test('without an entry the login is the identity, and never that of a stable s
 t.test('letters that Active Directory takes for others lead to one guard, even if NFD leaves them whole', async t => {
   const letters = ['søren', 'łukasz đorđe', 'ħal', 'ægir', 'œdipe', 'ǿǽ', '李明']
   t.same(letters.map(guardOfDn), ['soren', 'lukasz dorde', 'hal', 'aegir', 'oedipe', 'oae', '李明'])
+})
+
+t.test('accents are ignored for a DN template, unless it begins with uid=, whatever follows', async t => {
+  const ignores = (userDnTemplate: string) =>
+    planOf(settingsFor('ldap://127.0.0.1:1', { userDnTemplate })).mayIgnoreAccents
+  t.same(['cn={{username}},dc=corp', 'cn={{username}}.ext,dc=corp'].map(ignores), [true, true])
+  t.same(['UID={{username}},dc=corp', 'uid={{username}}.ext,dc=corp'].map(ignores), [false, false])
 })
 
 t.test('a name that nobody has shares the guard of its local part', async t => {
