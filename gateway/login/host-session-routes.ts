@@ -45,7 +45,7 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
 
   const takeCode = async (exchange: Exchange, host: string, reply: FastifyReply) => {
     const redeemed = hostLogin.redeem(exchange, host)
-    // Whoever opened this in a pop-up, perhaps with a nonce of their own, reads its address, but not one that redirects.
+    // A page that opened this in a pop-up can read its address, and the code may be for a nonce of its own. A redirect hides it.
     if (redeemed === undefined && exchange.query !== '') return redirect(reply, '/auth/session', [])
     if (redeemed === undefined) throw new OAuthState({ reason: 'host-code' })
     const { id, expiresAt, login, path } = redeemed

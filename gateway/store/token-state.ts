@@ -148,8 +148,8 @@ const restore = async (manager: EntityManager, { tokens, people }: Lost): Promis
   await appendAudit(manager, { actor: RESTORER, action: 'revocations.restored', details })
 }
 
-// What was lost is not counted again: a token that has such a version would outlive the next change of its person. Those issued
-// since the loss stay good, so nobody is told. The step is bounded, because every user of the database can send announcements.
+// What was lost is not counted again: a token that has such a version would outlive the next change of its person. Tokens issued
+// since the loss remain valid, so no instance is notified. The step is bounded, because every user of the database can send announcements.
 const SKIP_VERSIONS = `
   WITH behind AS (
     SELECT u.id, lost.version FROM unnest($1::int[], $2::int[]) AS lost (id, version) JOIN users u ON u.id = lost.id

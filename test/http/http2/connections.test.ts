@@ -356,23 +356,35 @@ t.test('bulky reads of many connections wait for their turn', async t => {
   t.ok(most <= 12, `${most} pieces of bodies in one turn`)
 })
 
-t.test('small reads of many connections, each with dozens of requests, wait for their turn', async t => {
-  let [asked, askedInTurn, most] = [0, 0, 0]
+/** Refuses each request at once, and counts how many of them came in one turn of the event loop. */
+const startRefusing = async (t: Test) => {
+  let [asked, askedInTurn] = [0, 0]
   const { place } = await startServer(t, ({ response }) => {
     asked++
     askedInTurn++
     response.whole({ status: 429, headers: ['content-length', '0'] }, '')
   })
+  const mostInTurn = async (count: number): Promise<number> => {
+    let most = 0
+    while (asked < count) {
+      await new Promise(resolve => setImmediate(resolve))
+      most = Math.max(most, askedInTurn)
+      askedInTurn = 0
+    }
+    return most
+  }
+  return { place, mostInTurn }
+}
+
+t.test('small reads of many connections, each with dozens of requests, wait for their turn', async t => {
+  const { place, mostInTurn } = await startRefusing(t)
   const clients = await Promise.all(Array.from({ length: 50 }, () => connectFrames(t, place)))
   await until(() => clients.every(({ frames }) => frames.length > 0))
   const heads = Array.from({ length: 36 }, (_, i) => frame(FRAMES.headers, END_HEADERS | END_STREAM, 2 * i + 1, HEAD))
   for (const { socket } of clients) socket.write(Buffer.concat(heads))
-  while (asked < clients.length * heads.length) {
-    await new Promise(resolve => setImmediate(resolve))
-    most = Math.max(most, askedInTurn)
-    askedInTurn = 0
-  }
-  t.ok(most < asked / 2, `${most} of ${asked} requests in one turn`)
+  const count = clients.length * heads.length
+  const most = await mostInTurn(count)
+  t.ok(most < count / 2, `${most} of ${count} requests in one turn`)
 })
 
 /** GET / of a host in 15 bytes, so that two of them are in a record of 30 (RFC 7541, appendix A). */
@@ -404,22 +416,14 @@ const connectRecords = async (t: Test, { port, ca }: { port: number; ca: string 
 }
 
 t.test('requests of many connections, in TLS records of two each, wait for their turn', async t => {
-  let [asked, askedInTurn, most] = [0, 0, 0]
-  const { place } = await startServer(t, ({ response }) => {
-    asked++
-    askedInTurn++
-    response.whole({ status: 429, headers: ['content-length', '0'] }, '')
-  })
+  const { place, mostInTurn } = await startRefusing(t)
   const head = (stream: number) => frame(FRAMES.headers, END_HEADERS | END_STREAM, stream, TINY_HEAD)
   const pairs = Array.from({ length: 18 }, (_, i) => Buffer.concat([head(4 * i + 1), head(4 * i + 3)]))
   const sends = await Promise.all(Array.from({ length: 50 }, () => connectRecords(t, place, pairs)))
   for (const send of sends) send()
-  while (asked < sends.length * pairs.length * 2) {
-    await new Promise(resolve => setImmediate(resolve))
-    most = Math.max(most, askedInTurn)
-    askedInTurn = 0
-  }
-  t.ok(most < asked / 2, `${most} of ${asked} requests in one turn`)
+  const count = sends.length * pairs.length * 2
+  const most = await mostInTurn(count)
+  t.ok(most < count / 2, `${most} of ${count} requests in one turn`)
 })
 
 /** Puts a field into the table once, then sends references to it (RFC 7541 §6.1, §6.2.1). */
