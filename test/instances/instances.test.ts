@@ -178,42 +178,39 @@ t.test('a process that does not reply is missing after a second, and the others 
   t.pass('missing')
 })
 
-t.test(
-  'without Redis a process is alone; while Redis is away it says that others are missing, and finds them again',
-  async t => {
-    const alone = await startInstances(undefined, 'a:1')
-    alone.answer('name', () => 'alone')
-    await sees(t, alone, { replied: ['a:1'], missing: [] })
-    t.equal(await alone.ask(alone.id, 'name'), 'alone')
-    t.equal(await reasonOf(alone.ask('ffffffff', 'name')), 'gone')
+t.test('without Redis a process is alone; while Redis is away it misses the others, and finds them again', async t => {
+  const alone = await startInstances(undefined, 'a:1')
+  alone.answer('name', () => 'alone')
+  await sees(t, alone, { replied: ['a:1'], missing: [] })
+  t.equal(await alone.ask(alone.id, 'name'), 'alone')
+  t.equal(await reasonOf(alone.ask('ffffffff', 'name')), 'gone')
 
-    const redis = await startRedis(t)
-    const [one, two] = [await open(t, redis.url, 'a:1'), await open(t, redis.url, 'b:1')]
-    await sees(t, one, { replied: ['a:1', 'b:1'], missing: [] })
-    two.answer('sleeps', () => new Promise(() => undefined))
-    const waiting = reasonOf(one.ask(two.id, 'sleeps', undefined, 60_000))
-    const { promise: later, resolve } = Promise.withResolvers<string>()
-    one.answer('later', () => later)
-    const ofItself = one.ask(one.id, 'later', undefined, 60_000)
-    await redis.kill()
-    t.equal(await waiting, 'away', 'its reply would be lost')
-    resolve('later')
-    t.equal(await ofItself, 'later', 'what it asks itself needs no Redis')
-    t.equal(await reasonOf(one.ask(two.id, 'name')), 'away')
-    await sees(t, one, { replied: ['a:1'], missing: ['*', 'b:1'] })
-    t.equal(await one.ask(one.id, 'name').then(() => 'ok'), 'ok')
+  const redis = await startRedis(t)
+  const [one, two] = [await open(t, redis.url, 'a:1'), await open(t, redis.url, 'b:1')]
+  await sees(t, one, { replied: ['a:1', 'b:1'], missing: [] })
+  two.answer('sleeps', () => new Promise(() => undefined))
+  const waiting = reasonOf(one.ask(two.id, 'sleeps', undefined, 60_000))
+  const { promise: later, resolve } = Promise.withResolvers<string>()
+  one.answer('later', () => later)
+  const ofItself = one.ask(one.id, 'later', undefined, 60_000)
+  await redis.kill()
+  t.equal(await waiting, 'away', 'its reply would be lost')
+  resolve('later')
+  t.equal(await ofItself, 'later', 'what it asks itself needs no Redis')
+  t.equal(await reasonOf(one.ask(two.id, 'name')), 'away')
+  await sees(t, one, { replied: ['a:1'], missing: ['*', 'b:1'] })
+  t.equal(await one.ask(one.id, 'name').then(() => 'ok'), 'ok')
 
-    await redis.restart()
-    const reasons = new Set<string>()
-    await until(async () => reasons.add(await reasonOf(one.ask(two.id, 'name'))).has('none'))
-    t.notOk(reasons.has('gone'), 'it was never taken for gone')
-    for (const each of [one, two]) await sees(t, each, { replied: ['a:1', 'b:1'], missing: [] })
+  await redis.restart()
+  const reasons = new Set<string>()
+  await until(async () => reasons.add(await reasonOf(one.ask(two.id, 'name'))).has('none'))
+  t.notOk(reasons.has('gone'), 'it was never taken for gone')
+  for (const each of [one, two]) await sees(t, each, { replied: ['a:1', 'b:1'], missing: [] })
 
-    redis.freeze()
-    t.match(await namesOf(one), { replied: ['a:1'], missing: ['*', 'b:1'] }, 'a silent Redis holds up no view')
-    redis.thaw()
-  }
-)
+  redis.freeze()
+  t.match(await namesOf(one), { replied: ['a:1'], missing: ['*', 'b:1'] }, 'a silent Redis holds up no view')
+  redis.thaw()
+})
 
 t.test('in a Cluster they find each other whichever nodes they are connected to, and whichever is away', async t => {
   const { nodes, servers } = await startRedisCluster(t)

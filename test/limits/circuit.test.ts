@@ -40,28 +40,25 @@ const world = (t: Test) => {
   return { circuit, clocks: shiftClocks(t), timers, cleared, lines, probed, ups: () => ups, probe, delays }
 }
 
-t.test(
-  'the first failure counts and is said once; probes follow, each twice as late, until one is answered',
-  async t => {
-    const { circuit, clocks, lines, probed, probe, delays, ups } = world(t)
-    t.ok(circuit.isUp())
-    circuit.fail({ reason: 'timeout' }, 'the key')
-    circuit.fail({ reason: 'refused' }, 'b')
-    t.match([circuit.isUp(), circuit.state()], [false, { up: false, reason: 'timeout' }])
-    for (let n = 0; n < 5; n++) await probe(`no ${n}`)
-    t.same(delays(), [100, 200, 400, 800, 1000, 1000])
-    t.same(new Set(probed), new Set(['the key']))
-    t.match(circuit.state(), { up: false, reason: 'fault no 4' }, 'the reason of now')
-    t.same(lines, [[{ reason: 'timeout' }, REDIS_UNAVAILABLE]], 'which is no change')
+t.test('the first failure is said once; probes follow, each twice as late, until one is answered', async t => {
+  const { circuit, clocks, lines, probed, probe, delays, ups } = world(t)
+  t.ok(circuit.isUp())
+  circuit.fail({ reason: 'timeout' }, 'the key')
+  circuit.fail({ reason: 'refused' }, 'b')
+  t.match([circuit.isUp(), circuit.state()], [false, { up: false, reason: 'timeout' }])
+  for (let n = 0; n < 5; n++) await probe(`no ${n}`)
+  t.same(delays(), [100, 200, 400, 800, 1000, 1000])
+  t.same(new Set(probed), new Set(['the key']))
+  t.match(circuit.state(), { up: false, reason: 'fault no 4' }, 'the reason of now')
+  t.same(lines, [[{ reason: 'timeout' }, REDIS_UNAVAILABLE]], 'which is no change')
 
-    clocks.wallMs = 5000
-    await probe()
-    t.match([circuit.isUp(), circuit.state(), ups()], [true, { up: true, reason: undefined }, 1])
-    const [{ downMs }, message] = lines[1] as [{ downMs: number }, string]
-    t.ok(message === REDIS_AVAILABLE && downMs >= 5000 && downMs < 60_000, `${downMs}`)
-    t.equal(delays().length, 6, 'and nothing is asked any more')
-  }
-)
+  clocks.wallMs = 5000
+  await probe()
+  t.match([circuit.isUp(), circuit.state(), ups()], [true, { up: true, reason: undefined }, 1])
+  const [{ downMs }, message] = lines[1] as [{ downMs: number }, string]
+  t.ok(message === REDIS_AVAILABLE && downMs >= 5000 && downMs < 60_000, `${downMs}`)
+  t.equal(delays().length, 6, 'and nothing is asked any more')
+})
 
 t.test('instances do not ask at the same moment: a quarter earlier or later', async t => {
   const { circuit, probe, delays } = world(t)

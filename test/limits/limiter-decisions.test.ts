@@ -287,26 +287,23 @@ t.test('a permit that comes when its window has ended is not used: the next wind
   t.match(await taken, { allowed: true, limit: 5 })
 })
 
-t.test(
-  'what is admitted without Redis counts on top of what the others had used, and is reported to it later',
-  async t => {
-    const { planned, fire } = startTimers(t)
-    const { limiter: here, start, state, answer, take } = await startCounting(t, 5)
-    const there = await start()
-    for (const limiter of [there, there, there, here]) t.match(await take(100, limiter), { allowed: true })
-    state.isAway = true
-    t.match(await take(100), { allowed: true, remaining: 0 })
-    for (let n = 0; n < 3; n++) t.match(here.take('global', 'a', 5, 1000), { allowed: false, remaining: 0 })
-    t.match(here.status(), { mode: 'degraded' })
+t.test('what is admitted without Redis counts on top of what others used, and is reported later', async t => {
+  const { planned, fire } = startTimers(t)
+  const { limiter: here, start, state, answer, take } = await startCounting(t, 5)
+  const there = await start()
+  for (const limiter of [there, there, there, here]) t.match(await take(100, limiter), { allowed: true })
+  state.isAway = true
+  t.match(await take(100), { allowed: true, remaining: 0 })
+  for (let n = 0; n < 3; n++) t.match(here.take('global', 'a', 5, 1000), { allowed: false, remaining: 0 })
+  t.match(here.status(), { mode: 'degraded' })
 
-    state.isAway = false
-    fire(planned.findLast(({ key }) => key !== undefined)?.delayMs ?? 0)
-    await answer()
-    t.match(here.status(), { mode: 'redis' })
-    const [, , , , , , spent, keep] = state.commands.at(-1) ?? []
-    t.same([spent, keep], [2, 0], 'and what was refused is not')
-  }
-)
+  state.isAway = false
+  fire(planned.findLast(({ key }) => key !== undefined)?.delayMs ?? 0)
+  await answer()
+  t.match(here.status(), { mode: 'redis' })
+  const [, , , , , , spent, keep] = state.commands.at(-1) ?? []
+  t.same([spent, keep], [2, 0], 'and what was refused is not')
+})
 
 t.test('a limiter that is closed gives back what it holds, and counts for itself from then on', async t => {
   const { redis, clock, state, answer } = startModel()
@@ -361,30 +358,27 @@ t.test('permits that were given back over a connection that ended are given back
   t.same(await idle(), [], 'once')
 })
 
-t.test(
-  'a connection that ended while no request waited for it does not count as away once it is made anew',
-  async t => {
-    const { planned, fire } = startTimers(t)
-    const { limiter, clock, state, answer, take } = await startCounting(t, 1000, 60_000, { timeoutMs: 1234 })
-    /** How long Redis has for the command that was sent last. */
-    const lastWait = () => planned.findLast(({ delayMs }) => delayMs > 1000)?.delayMs
-    for (let n = 0; n < 30; n++) await take(50)
-    state.isCut = true
-    const before = state.commands.length
-    while (state.commands.length === before) await take(10)
-    state.isCut = false
-    const broken = state.commands.length
-    const tick = async (ms: number) => {
-      clock.now += ms
-      fire(20)
-      await answer()
-      return [state.commands.length - broken, lastWait()]
-    }
-    t.same(await tick(20), [1, 1214], 'it is asked again with the next tick, in the time that is left')
-    t.same(await tick(700), [2, 1234], 'the command after it has all of the time')
-    t.match(limiter.status(), { mode: 'redis' })
+t.test('a connection that ended while no request waited is made anew, and Redis is not away', async t => {
+  const { planned, fire } = startTimers(t)
+  const { limiter, clock, state, answer, take } = await startCounting(t, 1000, 60_000, { timeoutMs: 1234 })
+  /** How long Redis has for the command that was sent last. */
+  const lastWait = () => planned.findLast(({ delayMs }) => delayMs > 1000)?.delayMs
+  for (let n = 0; n < 30; n++) await take(50)
+  state.isCut = true
+  const before = state.commands.length
+  while (state.commands.length === before) await take(10)
+  state.isCut = false
+  const broken = state.commands.length
+  const tick = async (ms: number) => {
+    clock.now += ms
+    fire(20)
+    await answer()
+    return [state.commands.length - broken, lastWait()]
   }
-)
+  t.same(await tick(20), [1, 1214], 'it is asked again with the next tick, in the time that is left')
+  t.same(await tick(700), [2, 1234], 'the command after it has all of the time')
+  t.match(limiter.status(), { mode: 'redis' })
+})
 
 t.test('a request is decided here once Redis has not answered in time, which an answered one is not', async t => {
   const { fire } = startTimers(t)

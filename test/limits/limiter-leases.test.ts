@@ -134,24 +134,21 @@ const perform = (world: World, action: Step) => {
   if (action.kind === 'giveUp') world.giveUp(instance)
 }
 
-t.test(
-  'no interleaving of lease, spend, give-back, expiry, delay, loss and overtaking admits more than max',
-  async t => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 20 }),
-        fc.array(step, { minLength: 60, maxLength: 160, size: 'max' }),
-        (max, steps) => {
-          const world = createWorld(max, 3)
-          for (const action of steps) perform(world, action)
-          return world.admittedIn().every(count => count <= max)
-        }
-      ),
-      { numRuns: 3000 }
-    )
-    t.pass('3000 histories')
-  }
-)
+t.test('no order of leases, expiries, delays, losses and overtaking admits more than max', async t => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 20 }),
+      fc.array(step, { minLength: 60, maxLength: 160, size: 'max' }),
+      (max, steps) => {
+        const world = createWorld(max, 3)
+        for (const action of steps) perform(world, action)
+        return world.admittedIn().every(count => count <= max)
+      }
+    ),
+    { numRuns: 3000 }
+  )
+  t.pass('3000 histories')
+})
 
 t.test('while every instance has demand, every permit of the window is spent', async t => {
   fc.assert(

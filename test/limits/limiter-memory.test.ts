@@ -128,27 +128,24 @@ t.test('a window with a lease is never forgotten', async t => {
   t.match([windows.size(), windows.forgotten()], [4, 17])
 })
 
-t.test(
-  'windows are kept by the name, max and length of their limit, and those in which something passed are known',
-  async t => {
-    const windows = createLocalWindows(100)
-    const limit = windows.limitOf('a', 1, 1000)
-    const others = [windows.limitOf('b', 1, 1000), windows.limitOf('a', 2, 1000), windows.limitOf('a', 1, 2000)]
-    t.equal(new Set([limit, ...others]).size, 4)
-    t.equal(windows.limitOf('a', 1, 1000), limit)
-    t.same(others, [windows.limitOf('b', 1, 1000), windows.limitOf('a', 2, 1000), windows.limitOf('a', 1, 2000)])
-    for (const [key, spent, end] of [
-      ['none', 0, 500],
-      ['some', 1, 500],
-      ['over', 1, 100]
-    ] as const)
-      Object.assign(windows.find(limit, key, 0), { spent, end })
-    const open = (now: number) => windows.open(now).map(({ key }) => key)
-    t.same(open(99), ['some', 'over'])
-    t.same(open(100), ['some'])
-    t.equal(windows.open(99)[0]?.limit, limit)
-  }
-)
+t.test('windows are kept by name, max and length of their limit; those in use are known', async t => {
+  const windows = createLocalWindows(100)
+  const limit = windows.limitOf('a', 1, 1000)
+  const others = [windows.limitOf('b', 1, 1000), windows.limitOf('a', 2, 1000), windows.limitOf('a', 1, 2000)]
+  t.equal(new Set([limit, ...others]).size, 4)
+  t.equal(windows.limitOf('a', 1, 1000), limit)
+  t.same(others, [windows.limitOf('b', 1, 1000), windows.limitOf('a', 2, 1000), windows.limitOf('a', 1, 2000)])
+  for (const [key, spent, end] of [
+    ['none', 0, 500],
+    ['some', 1, 500],
+    ['over', 1, 100]
+  ] as const)
+    Object.assign(windows.find(limit, key, 0), { spent, end })
+  const open = (now: number) => windows.open(now).map(({ key }) => key)
+  t.same(open(99), ['some', 'over'])
+  t.same(open(100), ['some'])
+  t.equal(windows.open(99)[0]?.limit, limit)
+})
 
 const MEASURE = `
   import { createLimiter } from './gateway/limits/limiter.ts'

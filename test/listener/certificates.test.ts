@@ -109,21 +109,18 @@ t.test('what is no pair, has expired or is gone leaves the old one in use', asyn
   }
 })
 
-t.test(
-  'a certificate that expires while it is in use is reported once, although its files have not changed',
-  async t => {
-    const clocks = shiftClocks(t)
-    const { two, use, certificates, state, lines, until } = world(t)
-    use(two)
-    await until(({ current, pair }) => current && pair.key === read(two).key)
-    // The watcher may have seen half a pair before.
-    lines.length = 0
-    clocks.wallMs = state().pair.expiresAt - Date.now()
-    await until(({ current, pair }) => !current && pair.key === read(two).key)
-    t.equal(await certificates.reload(), false)
-    t.equal(lines.filter(line => line.includes('cannot be used')).length, 1)
-  }
-)
+t.test('a certificate that expires in use is reported once, although its files have not changed', async t => {
+  const clocks = shiftClocks(t)
+  const { two, use, certificates, state, lines, until } = world(t)
+  use(two)
+  await until(({ current, pair }) => current && pair.key === read(two).key)
+  // The watcher may have seen half a pair before.
+  lines.length = 0
+  clocks.wallMs = state().pair.expiresAt - Date.now()
+  await until(({ current, pair }) => !current && pair.key === read(two).key)
+  t.equal(await certificates.reload(), false)
+  t.equal(lines.filter(line => line.includes('cannot be used')).length, 1)
+})
 
 t.test('a link that is swapped, as Kubernetes does with secrets, is followed', async t => {
   const { folder, two, until, states } = world(t)

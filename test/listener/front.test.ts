@@ -139,20 +139,17 @@ t.test('TLS is 1.2 at least, speaks HTTP/1.1 and serves the newest certificate t
   t.equal(String((await once(first, 'data'))[0]), '127.0.0.1 true still')
 })
 
-t.test(
-  'a proxy gets HTTP/2 only if it speaks nothing else, because its clients would share the bounds of one',
-  async t => {
-    for (const isProxy of [() => true, () => false]) {
-      const { front, authority, connect } = await startTlsFront(t, { offersHttp2: true, isProxy })
-      const protocolFor = async (...ALPNProtocols: string[]) => (await connect({ ALPNProtocols })).alpnProtocol
-      t.equal(await protocolFor('h2', 'http/1.1'), isProxy() ? 'http/1.1' : 'h2')
-      t.equal(await protocolFor('h2'), 'h2')
-      t.equal(await protocolFor('http/1.1'), 'http/1.1')
-      front.useCertificates(stateOf(authority.issue('two')))
-      t.equal((await connect()).getPeerCertificate().subject.CN, 'two')
-    }
+t.test('a proxy, whose clients would share the bounds of one, gets HTTP/2 only if it speaks nothing else', async t => {
+  for (const isProxy of [() => true, () => false]) {
+    const { front, authority, connect } = await startTlsFront(t, { offersHttp2: true, isProxy })
+    const protocolFor = async (...ALPNProtocols: string[]) => (await connect({ ALPNProtocols })).alpnProtocol
+    t.equal(await protocolFor('h2', 'http/1.1'), isProxy() ? 'http/1.1' : 'h2')
+    t.equal(await protocolFor('h2'), 'h2')
+    t.equal(await protocolFor('http/1.1'), 'http/1.1')
+    front.useCertificates(stateOf(authority.issue('two')))
+    t.equal((await connect()).getPeerCertificate().subject.CN, 'two')
   }
-)
+})
 
 t.test('what is no TLS is closed, and what never speaks is ended with the listener', async t => {
   const { port, front } = await startTlsFront(t)

@@ -32,38 +32,35 @@ const eventsOf = (delivered: readonly Delivery[]) =>
 
 // RW-03
 for (const transport of ['websocket', 'polling'] as const) {
-  t.test(
-    `by ${transport}: while attachments are due, the end of a right ends the session and runs nothing`,
-    async t => {
-      const { gateway, upstream, socket, poll, logout } = await world(t)
-      const admin = await gateway.tokenFor({ profiles: ['Admin'] })
-      const other = await gateway.tokenFor({ profiles: ['Admin'] })
-      const hello = [`40/admin-room,{"token":"${admin}"}`, `40/chat,{"token":"${other}"}`]
-      const withheld = '451-/admin-room,["echo",{"_placeholder":true,"num":0}]'
-      if (transport === 'websocket') {
-        const { raw, say, heard } = await socket()
-        for (const packet of hello) say(packet)
-        await until(() => heard().includes('40/admin-room,') && heard().includes('40/chat,'), 'connected')
-        say(withheld)
-        await until(() => upstream.messages.some(message => String(message).startsWith('51-')), 'withheld')
-        t.equal((await logout(admin)).status, 204)
-        await until(() => raw.closeCode() === 4401, 'closed')
-      } else {
-        const session = await poll()
-        await session.post(hello.join('\x1e'))
-        while (!session.text.includes('40/chat,')) await session.get()
-        await session.post(withheld)
-        t.equal((await logout(admin)).status, 204)
-        await until(() => upstream.sockets[0]?.readyState === 'closed', 'closed at the upstream')
-        t.equal((await session.post('420-/admin-room,["delete-all","k"]')).status, 400)
-      }
-      t.strictSame(eventsOf(upstream.delivered), [], 'the withheld event never ran')
-      t.notOk(
-        upstream.messages.some(message => String(message).startsWith('1/')),
-        'and nothing was taken for its attachment'
-      )
+  t.test(`by ${transport}: the end of a right ends a session that owes attachments, and runs nothing`, async t => {
+    const { gateway, upstream, socket, poll, logout } = await world(t)
+    const admin = await gateway.tokenFor({ profiles: ['Admin'] })
+    const other = await gateway.tokenFor({ profiles: ['Admin'] })
+    const hello = [`40/admin-room,{"token":"${admin}"}`, `40/chat,{"token":"${other}"}`]
+    const withheld = '451-/admin-room,["echo",{"_placeholder":true,"num":0}]'
+    if (transport === 'websocket') {
+      const { raw, say, heard } = await socket()
+      for (const packet of hello) say(packet)
+      await until(() => heard().includes('40/admin-room,') && heard().includes('40/chat,'), 'connected')
+      say(withheld)
+      await until(() => upstream.messages.some(message => String(message).startsWith('51-')), 'withheld')
+      t.equal((await logout(admin)).status, 204)
+      await until(() => raw.closeCode() === 4401, 'closed')
+    } else {
+      const session = await poll()
+      await session.post(hello.join('\x1e'))
+      while (!session.text.includes('40/chat,')) await session.get()
+      await session.post(withheld)
+      t.equal((await logout(admin)).status, 204)
+      await until(() => upstream.sockets[0]?.readyState === 'closed', 'closed at the upstream')
+      t.equal((await session.post('420-/admin-room,["delete-all","k"]')).status, 400)
     }
-  )
+    t.strictSame(eventsOf(upstream.delivered), [], 'the withheld event never ran')
+    t.notOk(
+      upstream.messages.some(message => String(message).startsWith('1/')),
+      'and nothing was taken for its attachment'
+    )
+  })
 }
 
 // RW-18

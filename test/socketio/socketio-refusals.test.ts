@@ -84,19 +84,16 @@ const VIOLATIONS = [
 ]
 
 // WS-23, WS-25
-t.test(
-  'by WebSocket, every spelling of a CONNECT without a right gets an error of its own and nothing else',
-  async t => {
-    const { socket, reached } = await world(t)
-    const { raw, say, heard } = await socket()
-    for (const packet of REFUSED_CONNECTS) say(packet)
-    await until(() => heard().split('"statusCode"').length > REFUSED_CONNECTS.length, 'all refused')
-    t.notMatch(heard(), /secret/)
-    t.match(heard(), '"data":{"code":"GW_UNAUTHENTICATED","statusCode":401}')
-    t.same(reached, [])
-    raw.socket.destroy()
-  }
-)
+t.test('by WebSocket, each spelling of a CONNECT without a right gets an error and nothing else', async t => {
+  const { socket, reached } = await world(t)
+  const { raw, say, heard } = await socket()
+  for (const packet of REFUSED_CONNECTS) say(packet)
+  await until(() => heard().split('"statusCode"').length > REFUSED_CONNECTS.length, 'all refused')
+  t.notMatch(heard(), /secret/)
+  t.match(heard(), '"data":{"code":"GW_UNAUTHENTICATED","statusCode":401}')
+  t.same(reached, [])
+  raw.socket.destroy()
+})
 
 // WS-22, WS-24, WS-29, WS-31
 t.test('by WebSocket, packets before CONNECT or of no protocol end the connection', async t => {

@@ -272,50 +272,47 @@ const fillUp = () => {
   return () => others.count(-bytes)
 }
 
-t.test(
-  'what waits for polls holds no more memory than there is for all of it, until nobody polls any more',
-  async t => {
-    const raw = await startRawUpstream(t)
-    let size = 100_000
-    raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n42/a,["${'x'.repeat(size - 9)}"]`)
-    const { hold, enter, refused, clock, engineSessions } = holdSessions(t)
-    const at = { upstream: upstreamAt(raw.port), target: targetAt(raw.port) }
-    const before = heldBytes()
-    const empty = fillUp()
-    const large = hold(at, 'large')
-    large.ask()
-    await until(() => refused.length > 0)
-    t.match(refused, [{ reason: 'upstream-answer-too-large' }])
-    t.equal(large.engineSession.isOver, true)
-    size = 60_000
-    const small = hold(at, 'small')
-    enter(small.engineSession, '/a')
-    small.ask()
-    await until(() => small.answers.length > 0)
-    t.equal(small.answers[0]?.length, size)
-    empty()
-    t.equal(heldBytes(), before)
+t.test('what waits for polls holds no more than its share of memory, until nobody polls any more', async t => {
+  const raw = await startRawUpstream(t)
+  let size = 100_000
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n42/a,["${'x'.repeat(size - 9)}"]`)
+  const { hold, enter, refused, clock, engineSessions } = holdSessions(t)
+  const at = { upstream: upstreamAt(raw.port), target: targetAt(raw.port) }
+  const before = heldBytes()
+  const empty = fillUp()
+  const large = hold(at, 'large')
+  large.ask()
+  await until(() => refused.length > 0)
+  t.match(refused, [{ reason: 'upstream-answer-too-large' }])
+  t.equal(large.engineSession.isOver, true)
+  size = 60_000
+  const small = hold(at, 'small')
+  enter(small.engineSession, '/a')
+  small.ask()
+  await until(() => small.answers.length > 0)
+  t.equal(small.answers[0]?.length, size)
+  empty()
+  t.equal(heldBytes(), before)
 
-    size = 3_000_000
-    const slow = hold(at, 'slow')
-    enter(slow.engineSession, '/a')
-    raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(1_000_000)}`)
-    slow.ask()
-    await until(() => heldBytes() === before + 1_000_000, 'what has arrived of an answer counts')
-    slow.polling.abandonPoll()
-    t.equal(heldBytes(), before)
+  size = 3_000_000
+  const slow = hold(at, 'slow')
+  enter(slow.engineSession, '/a')
+  raw.respond(() => `HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(1_000_000)}`)
+  slow.ask()
+  await until(() => heldBytes() === before + 1_000_000, 'what has arrived of an answer counts')
+  slow.polling.abandonPoll()
+  t.equal(heldBytes(), before)
 
-    const own = hold(at, 'own')
-    own.polling.carrier.toClient(['4'.repeat(1000)])
-    t.equal(heldBytes(), before + 1000 + TEXT_BYTES)
-    own.engineSession.leave()
-    clock.now += 6000
-    engineSessions.sweep()
-    t.equal(heldBytes(), before)
-    own.polling.carrier.toClient(['4'])
-    t.equal(heldBytes(), before)
-  }
-)
+  const own = hold(at, 'own')
+  own.polling.carrier.toClient(['4'.repeat(1000)])
+  t.equal(heldBytes(), before + 1000 + TEXT_BYTES)
+  own.engineSession.leave()
+  clock.now += 6000
+  engineSessions.sweep()
+  t.equal(heldBytes(), before)
+  own.polling.carrier.toClient(['4'])
+  t.equal(heldBytes(), before)
+})
 
 t.test('packets of a few characters that wait for a poll count with all the memory that they take', async t => {
   const raw = await startRawUpstream(t)

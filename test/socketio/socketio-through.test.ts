@@ -274,20 +274,17 @@ for (const [name, end] of Object.entries(BREAKS)) {
     client.socket.destroy()
   })
 
-  t.test(
-    `a client whose polls have been answered completes an upgrade that ${name}, and then learns of it`,
-    async t => {
-      const { client, answer, posted, poll, socket } = await probed(t)
-      poll.write(answerOf('6'))
-      t.equal(await answer, '6')
-      end(socket)
-      await until(() => posted.includes('1'), 'the session is over')
-      t.equal(client.closeCode(), undefined)
-      client.send(1, '5')
-      await until(() => client.closeCode() !== undefined, 'closed')
-      t.equal(client.closeCode(), 1011)
-      client.close(1011)
-      await client.closed
-    }
-  )
+  t.test(`a client with answered polls completes an upgrade that ${name}, and then learns of it`, async t => {
+    const { client, answer, posted, poll, socket } = await probed(t)
+    poll.write(answerOf('6'))
+    t.equal(await answer, '6')
+    end(socket)
+    await until(() => posted.includes('1'), 'the session is over')
+    t.equal(client.closeCode(), undefined)
+    client.send(1, '5')
+    await until(() => client.closeCode() !== undefined, 'closed')
+    t.equal(client.closeCode(), 1011)
+    client.close(1011)
+    await client.closed
+  })
 }

@@ -177,20 +177,17 @@ t.test('the newest key whose time has come signs, one that was set aside only wh
   t.match(signerAmong([old], [A], NOW_S)?.privateJwk, { kty: 'EC', crv: 'P-256' })
 })
 
-t.test(
-  'an assertion from before the machine was suspended, or the clock of the database set, is not sent any more',
-  t => {
-    const assertions = createAssertions({ issuer: 'https://gw.example', secrets: [A], clock: () => 5000 })
-    const identity = identityOf({ expiresAt: NOW_S + 10_000 })
-    const key = keyAt(NOW_S - 2 * HOUR_S)
-    for (const nowS of [NOW_S, NOW_S + HOUR_S, NOW_S - HOUR_S]) {
-      assertions.learn([key], nowS)
-      const [, payload = ''] = assertions.lineFor(identity, 'orders').split('.')
-      t.equal(JSON.parse(Buffer.from(payload, 'base64url').toString()).iat, nowS - 5)
-    }
-    t.end()
+t.test('an assertion from before the machine was suspended, or a clock was set, is not sent any more', t => {
+  const assertions = createAssertions({ issuer: 'https://gw.example', secrets: [A], clock: () => 5000 })
+  const identity = identityOf({ expiresAt: NOW_S + 10_000 })
+  const key = keyAt(NOW_S - 2 * HOUR_S)
+  for (const nowS of [NOW_S, NOW_S + HOUR_S, NOW_S - HOUR_S]) {
+    assertions.learn([key], nowS)
+    const [, payload = ''] = assertions.lineFor(identity, 'orders').split('.')
+    t.equal(JSON.parse(Buffer.from(payload, 'base64url').toString()).iat, nowS - 5)
   }
-)
+  t.end()
+})
 
 t.test('an assertion is made once per token and upstream, renewed in time, and by the key that signs now', async t => {
   const clock = { ms: 5000 }

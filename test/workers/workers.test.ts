@@ -151,57 +151,54 @@ t.test('the connections of a client address are counted over all workers', async
   })
 })
 
-t.test(
-  'a reload reaches all workers, a broken file none, not even a replacement; then DRAIN_DELAY is waited for',
-  async t => {
-    const { files, backend, port, start, get, ops } = await startWorld(t, {
-      DRAIN_DELAY: '5s',
-      // The longest, to which more is added.
-      DRAIN_TIMEOUT: '2147483s'
-    })
-    const gateway = await start()
-    t.not((await rawExchange(port, KEPT_ALIVE)).headers.connection, 'close')
-    const statuses = async (path: string) =>
-      new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
-    t.same(await statuses('/new/x'), new Set([401]))
-    gateway.signal('SIGHUP')
-    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length >= 2)
+t.test('a reload reaches all workers, a broken file none, nor a replacement; then DRAIN_DELAY holds', async t => {
+  const { files, backend, port, start, get, ops } = await startWorld(t, {
+    DRAIN_DELAY: '5s',
+    // The longest, to which more is added.
+    DRAIN_TIMEOUT: '2147483s'
+  })
+  const gateway = await start()
+  t.not((await rawExchange(port, KEPT_ALIVE)).headers.connection, 'close')
+  const statuses = async (path: string) =>
+    new Set(await Promise.all(Array.from({ length: 8 }, async () => (await get(path)).status)))
+  t.same(await statuses('/new/x'), new Set([401]))
+  gateway.signal('SIGHUP')
+  await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length >= 2)
 
-    files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
-    gateway.signal('SIGHUP')
-    await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length >= 2)
-    t.same(await statuses('/new/x'), new Set([200]))
+  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+  gateway.signal('SIGHUP')
+  await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length >= 2)
+  t.same(await statuses('/new/x'), new Set([200]))
 
-    files.write('routes: [')
-    await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files not reloaded')).length >= 2)
-    t.same(await statuses('/new/x'), new Set([200]))
-    process.kill(gateway.workers()[0] ?? Number.NaN, 'SIGKILL')
-    await gateway.logged('a worker has been replaced')
-    await eachAlone(gateway, async () => t.equal((await get('/new/x')).status, 200, 'a replacement has that table too'))
-    // No signal: the watchers see it.
-    files.write(config(backend.url))
-    await until(async () => [...(await statuses('/new/x'))].join() === '401')
+  files.write('routes: [')
+  await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files not reloaded')).length >= 2)
+  t.same(await statuses('/new/x'), new Set([200]))
+  process.kill(gateway.workers()[0] ?? Number.NaN, 'SIGKILL')
+  await gateway.logged('a worker has been replaced')
+  await eachAlone(gateway, async () => t.equal((await get('/new/x')).status, 200, 'a replacement has that table too'))
+  // No signal: the watchers see it.
+  files.write(config(backend.url))
+  await until(async () => [...(await statuses('/new/x'))].join() === '401')
 
-    // DF-15. As a service manager does it: to all processes.
-    const workers = gateway.workers()
-    const from = performance.now()
-    for (const pid of workers) process.kill(pid, 'SIGTERM')
-    gateway.signal('SIGTERM')
-    await until(async () => (await ops('/ready')) === 'draining\n')
-    const [metrics, served, ...kept] = await Promise.all([
-      ops('/metrics'),
-      statuses('/open/x'),
-      ...Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE))
-    ])
-    t.match(metrics, /^portaria_ready 0$/m)
-    t.same(served, new Set([200]), 'new connections are served while balancers notice')
-    // Each worker hears of the end: whichever takes a connection says so in its answer.
-    t.ok(kept.every(({ headers }) => headers.connection === 'close'))
-    t.equal(await gateway.ended, 0)
-    t.ok(performance.now() - from >= 4990, 'the listener stays as long as it was told to')
-    t.notOk(workers.some(isAlive), 'no worker is left')
-  }
-)
+  // DF-15. As a service manager does it: to all processes.
+  const workers = gateway.workers()
+  const from = performance.now()
+  for (const pid of workers) process.kill(pid, 'SIGTERM')
+  gateway.signal('SIGTERM')
+  await until(async () => (await ops('/ready')) === 'draining\n')
+  const [metrics, served, ...kept] = await Promise.all([
+    ops('/metrics'),
+    statuses('/open/x'),
+    ...Array.from({ length: 8 }, () => rawExchange(port, KEPT_ALIVE))
+  ])
+  t.match(metrics, /^portaria_ready 0$/m)
+  t.same(served, new Set([200]), 'new connections are served while balancers notice')
+  // Each worker hears of the end: whichever takes a connection says so in its answer.
+  t.ok(kept.every(({ headers }) => headers.connection === 'close'))
+  t.equal(await gateway.ended, 0)
+  t.ok(performance.now() - from >= 4990, 'the listener stays as long as it was told to')
+  t.notOk(workers.some(isAlive), 'no worker is left')
+})
 
 t.test('a worker that ends is replaced, with what it was given at the start', async t => {
   const { env, backend, files, get, metric, ops } = await startWorld(t)
@@ -413,42 +410,39 @@ t.test('SIGTERM between the first worker and the others lets the requests of the
   t.notMatch(gateway.stdout(), /"listening"/)
 })
 
-t.test(
-  'a worker that ends between the first start and the others is replaced; one that starts as DRAIN_DELAY runs says so',
-  async t => {
-    const { env, port, get, ops } = await startWorld(t, { DRAIN_DELAY: '60s' })
-    const gateway = spawnGateway(t, env)
-    const { workers } = gateway
-    await until(() => workers().length === 2)
-    const [first = Number.NaN, second = Number.NaN] = workers()
-    process.kill(second, 'SIGSTOP')
-    process.kill(first, 'SIGKILL')
-    const newcomer = () => workers().find(pid => pid !== first && pid !== second)
-    await until(() => newcomer() !== undefined)
-    process.kill(newcomer() ?? Number.NaN, 'SIGKILL')
-    await gateway.logged('a worker has been replaced')
-    t.match(await ops('/metrics'), /^portaria_ready 0$/m, 'as long as one has not started')
-    process.kill(second, 'SIGCONT')
-    await gateway.logged('listening')
-    t.equal((await get('/open/x')).status, 200)
-    t.match(await ops('/metrics'), /^portaria_workers 2$/m)
+t.test('a worker that ends during the start is replaced; one that starts during DRAIN_DELAY says so', async t => {
+  const { env, port, get, ops } = await startWorld(t, { DRAIN_DELAY: '60s' })
+  const gateway = spawnGateway(t, env)
+  const { workers } = gateway
+  await until(() => workers().length === 2)
+  const [first = Number.NaN, second = Number.NaN] = workers()
+  process.kill(second, 'SIGSTOP')
+  process.kill(first, 'SIGKILL')
+  const newcomer = () => workers().find(pid => pid !== first && pid !== second)
+  await until(() => newcomer() !== undefined)
+  process.kill(newcomer() ?? Number.NaN, 'SIGKILL')
+  await gateway.logged('a worker has been replaced')
+  t.match(await ops('/metrics'), /^portaria_ready 0$/m, 'as long as one has not started')
+  process.kill(second, 'SIGCONT')
+  await gateway.logged('listening')
+  t.equal((await get('/open/x')).status, 200)
+  t.match(await ops('/metrics'), /^portaria_workers 2$/m)
 
-    const before = workers()
-    process.kill(second, 'SIGKILL')
-    const last = () => workers().find(pid => !before.includes(pid))
-    await until(() => last() !== undefined)
-    const late = last() ?? Number.NaN
-    process.kill(late, 'SIGSTOP')
-    gateway.signal('SIGTERM')
-    await until(async () => (await ops('/ready')) === 'draining\n')
-    process.kill(late, 'SIGCONT')
-    await until(async () => /^portaria_workers 2$/m.test(await ops('/metrics')), 'it serves before DRAIN_DELAY is over')
-    await eachAlone(gateway, async () => {
-      const { headers } = await rawExchange(port, KEPT_ALIVE)
-      t.equal(headers.connection, 'close', 'its responses too say that they are the last')
-    })
-  }
-)
+  const before = workers()
+  process.kill(second, 'SIGKILL')
+  const last = () => workers().find(pid => !before.includes(pid))
+  await until(() => last() !== undefined)
+  const late = last() ?? Number.NaN
+  process.kill(late, 'SIGSTOP')
+  gateway.signal('SIGTERM')
+  await until(async () => (await ops('/ready')) === 'draining\n')
+  process.kill(late, 'SIGCONT')
+  await until(async () => /^portaria_workers 2$/m.test(await ops('/metrics')), 'it serves before DRAIN_DELAY is over')
+  await eachAlone(gateway, async () => {
+    const { headers } = await rawExchange(port, KEPT_ALIVE)
+    t.equal(headers.connection, 'close', 'its responses too say that they are the last')
+  })
+})
 
 t.test('what keeps workers from starting is said once', async t => {
   const { env } = await startWorld(t)
@@ -460,62 +454,56 @@ t.test('what keeps workers from starting is said once', async t => {
   }
 })
 
-t.test(
-  'each worker keeps to the shares of streams; workers end by themselves when their primary is killed',
-  async t => {
-    // 3 and 6 of the 16,384 streams of one target.
-    const shares = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
-    const { port, start, get } = await startWorld(t, shares)
-    const gateway = await start()
-    // Each process has a budget of its own: the caps hold in both, and leave room in both.
-    const held: RawWebSocket[] = []
-    const open = async (id: number, from: string) => {
-      const authorization = `Bearer ${await signToken(TEST_SECRET, { id })}`
-      const socket = await rawWebSocket(port, { headers: { authorization, 'x-forwarded-for': from } })
-      held.push(socket)
-      return Number(socket.head().slice(9, 12))
-    }
-    await eachAlone(gateway, async () => {
-      const first = [await open(7, '192.0.2.1'), await open(7, '192.0.2.1'), await open(7, '192.0.2.2')]
-      t.same([...first, await open(7, '192.0.2.3')], [101, 101, 101, 429], 'a person has their share')
-      const second = [await open(8, '192.0.2.1'), await open(8, '192.0.2.1'), await open(8, '192.0.2.1')]
-      t.same(second, [101, 101, 101], 'another opens streams, from the same address too')
-      t.equal(await open(9, '192.0.2.1'), 101)
-      t.same([await open(9, '192.0.2.1'), await open(9, '192.0.2.9')], [429, 101], 'an address has its share')
-      t.equal((await get('/open/x')).status, 200, 'and requests take no place of a stream')
-    })
-    for (const { socket } of held) socket.destroy()
-
-    const workers = gateway.workers()
-    t.equal(workers.length, 2)
-    gateway.signal('SIGKILL')
-    await until(() => !workers.some(isAlive))
+t.test('each worker keeps to the shares of streams; workers end when their primary is killed', async t => {
+  // 3 and 6 of the 16,384 streams of one target.
+  const shares = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
+  const { port, start, get } = await startWorld(t, shares)
+  const gateway = await start()
+  // Each process has a budget of its own: the caps hold in both, and leave room in both.
+  const held: RawWebSocket[] = []
+  const open = async (id: number, from: string) => {
+    const authorization = `Bearer ${await signToken(TEST_SECRET, { id })}`
+    const socket = await rawWebSocket(port, { headers: { authorization, 'x-forwarded-for': from } })
+    held.push(socket)
+    return Number(socket.head().slice(9, 12))
   }
-)
+  await eachAlone(gateway, async () => {
+    const first = [await open(7, '192.0.2.1'), await open(7, '192.0.2.1'), await open(7, '192.0.2.2')]
+    t.same([...first, await open(7, '192.0.2.3')], [101, 101, 101, 429], 'a person has their share')
+    const second = [await open(8, '192.0.2.1'), await open(8, '192.0.2.1'), await open(8, '192.0.2.1')]
+    t.same(second, [101, 101, 101], 'another opens streams, from the same address too')
+    t.equal(await open(9, '192.0.2.1'), 101)
+    t.same([await open(9, '192.0.2.1'), await open(9, '192.0.2.9')], [429, 101], 'an address has its share')
+    t.equal((await get('/open/x')).status, 200, 'and requests take no place of a stream')
+  })
+  for (const { socket } of held) socket.destroy()
 
-t.test(
-  'a worker that ends is replaced at once, then ever later, and after six vain starts with no other left never',
-  async t => {
-    // RX-24
-    const served = createRestarts()
-    const crash = { wasReady: true, livedMs: 100, othersReady: 1 }
-    t.same(
-      Array.from({ length: 10 }, () => served.next(crash)),
-      [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
-    )
-    t.equal(served.next({ ...crash, livedMs: 60_000 }), 0, 'a long life is a fresh start')
-    t.equal(served.count, 11)
+  const workers = gateway.workers()
+  t.equal(workers.length, 2)
+  gateway.signal('SIGKILL')
+  await until(() => !workers.some(isAlive))
+})
 
-    const vain = { wasReady: false, livedMs: 100, othersReady: 0 }
-    const alone = createRestarts()
-    t.same(
-      Array.from({ length: 6 }, () => alone.next(vain) === undefined),
-      [false, false, false, false, false, true]
-    )
-    const notAlone = createRestarts()
-    t.notOk(Array.from({ length: 50 }, () => notAlone.next({ ...vain, othersReady: 1 })).includes(undefined))
-  }
-)
+t.test('a worker is replaced at once, then ever later, and after six vain starts without others never', async t => {
+  // RX-24
+  const served = createRestarts()
+  const crash = { wasReady: true, livedMs: 100, othersReady: 1 }
+  t.same(
+    Array.from({ length: 10 }, () => served.next(crash)),
+    [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
+  )
+  t.equal(served.next({ ...crash, livedMs: 60_000 }), 0, 'a long life is a fresh start')
+  t.equal(served.count, 11)
+
+  const vain = { wasReady: false, livedMs: 100, othersReady: 0 }
+  const alone = createRestarts()
+  t.same(
+    Array.from({ length: 6 }, () => alone.next(vain) === undefined),
+    [false, false, false, false, false, true]
+  )
+  const notAlone = createRestarts()
+  t.notOk(Array.from({ length: 50 }, () => notAlone.next({ ...vain, othersReady: 1 })).includes(undefined))
+})
 
 t.test('a process that cannot be started counts as a worker that has ended', async t => {
   const ended: number[] = []

@@ -74,28 +74,25 @@ for (const code of [0, CANCEL])
     t.match(await askHttp2(session, { ':path': '/open/x' }), { status: 200, body: 'ok' })
   })
 
-t.test(
-  'a response that its backend breaks off is reset, one that comes before the end of a body is complete',
-  async t => {
-    const { place, upstream } = await startHttp2World(t)
-    const session = await connectHttp2(t, place)
-    upstream.respond(() => socket => {
-      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
-      setImmediate(() => socket.destroy())
-    })
-    const broken = await askHttp2(session, { ':path': '/open/x' })
-    t.equal(broken.body, 'half')
-    t.not(broken.code, 0)
-    const stream = session.request({ ':method': 'POST', ':path': '/private' })
-    stream.on('error', () => undefined)
-    stream.write('the beginning')
-    const [headers] = await once(stream, 'response')
-    t.equal(headers[':status'], 401)
-    stream.resume()
-    await once(stream, 'close')
-    t.equal(stream.rstCode, 0, 'NO_ERROR: the rest of the body is not wanted')
-  }
-)
+t.test('a response that breaks off is reset, one that comes before the end of a body is complete', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  upstream.respond(() => socket => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf')
+    setImmediate(() => socket.destroy())
+  })
+  const broken = await askHttp2(session, { ':path': '/open/x' })
+  t.equal(broken.body, 'half')
+  t.not(broken.code, 0)
+  const stream = session.request({ ':method': 'POST', ':path': '/private' })
+  stream.on('error', () => undefined)
+  stream.write('the beginning')
+  const [headers] = await once(stream, 'response')
+  t.equal(headers[':status'], 401)
+  stream.resume()
+  await once(stream, 'close')
+  t.equal(stream.rstCode, 0, 'NO_ERROR: the rest of the body is not wanted')
+})
 
 t.test('a stream that lacks only its end is answered, and reset if its client keeps the end back', async t => {
   const { place, upstream } = await startHttp2World(t)
@@ -124,7 +121,7 @@ t.test('a stream that lacks only its end is answered, and reset if its client ke
 
 for (const trailers of ['', 'x-sum: 1\r\n'])
   t.test(
-    `a response in pieces, before the end of a body, is ended and not cut, ${trailers === '' ? 'without' : 'with'} trailers`,
+    `a response in pieces before the end of a body is ended and not cut: trailers "${trailers.trim()}"`,
     async t => {
       const { place } = await startServer(t, ({ response }) => {
         response.begin({ status: 200 }, -1)
@@ -149,50 +146,44 @@ for (const trailers of ['', 'x-sum: 1\r\n'])
   )
 
 for (const isLate of [false, true])
-  t.test(
-    `the body of a HEAD is not wanted after its response, which comes ${isLate ? 'later' : 'at once'}`,
-    async t => {
-      const { place } = await startServer(t, ({ response }) => {
-        const answer = () => response.whole({ status: 401, headers: ['content-length', '2'] }, 'no')
-        if (isLate) setImmediate(answer)
-        else answer()
-      })
-      const { socket, frames } = await connectFrames(t, place)
-      const head = Buffer.concat([literal(':method', 'HEAD'), ...REST])
-      socket.write(
-        Buffer.concat([frame(FRAMES.headers, END_HEADERS, 1, head), frame(FRAMES.data, 0, 1, Buffer.alloc(9))])
-      )
-      await until(() => frames.some(({ type }) => type === FRAMES.resetStream), 'the stream is released', 10_000)
-      const onStream = frames.filter(({ stream }) => stream === 1)
-      t.same(
-        onStream.map(({ type }) => type),
-        [FRAMES.headers, FRAMES.resetStream],
-        'the response is complete before its stream is released'
-      )
-      t.equal(onStream[1]?.payload.readUInt32BE(0), 0)
-    }
-  )
+  t.test(`the body of a HEAD is not wanted after its response: late ${isLate}`, async t => {
+    const { place } = await startServer(t, ({ response }) => {
+      const answer = () => response.whole({ status: 401, headers: ['content-length', '2'] }, 'no')
+      if (isLate) setImmediate(answer)
+      else answer()
+    })
+    const { socket, frames } = await connectFrames(t, place)
+    const head = Buffer.concat([literal(':method', 'HEAD'), ...REST])
+    socket.write(
+      Buffer.concat([frame(FRAMES.headers, END_HEADERS, 1, head), frame(FRAMES.data, 0, 1, Buffer.alloc(9))])
+    )
+    await until(() => frames.some(({ type }) => type === FRAMES.resetStream), 'the stream is released', 10_000)
+    const onStream = frames.filter(({ stream }) => stream === 1)
+    t.same(
+      onStream.map(({ type }) => type),
+      [FRAMES.headers, FRAMES.resetStream],
+      'the response is complete before its stream is released'
+    )
+    t.equal(onStream[1]?.payload.readUInt32BE(0), 0)
+  })
 
 for (const length of [10, -1])
-  t.test(
-    `a response that breaks off is reset and never ended, ${length < 0 ? 'in pieces' : 'with a length'}`,
-    async t => {
-      const { place } = await startServer(t, ({ response }) => {
-        response.begin({ status: 200, ...(length < 0 ? {} : { headers: ['content-length', String(length)] }) }, length)
-        response.write(Buffer.from('early'))
-        setImmediate(() => response.abort())
-      })
-      const { socket, frames } = await connectFrames(t, place)
-      socket.write(frame(FRAMES.headers, END_HEADERS | END_STREAM, 1, HEAD))
-      await until(() => frames.some(({ type }) => type === FRAMES.resetStream))
-      const onStream = frames.filter(({ stream }) => stream === 1)
-      t.same(
-        onStream.map(({ type }) => type),
-        [FRAMES.headers, FRAMES.data, FRAMES.resetStream]
-      )
-      t.notOk(onStream.some(({ type, flags }) => type !== FRAMES.resetStream && (flags & END_STREAM) !== 0))
-    }
-  )
+  t.test(`a response that breaks off is reset and never ended: length ${length}`, async t => {
+    const { place } = await startServer(t, ({ response }) => {
+      response.begin({ status: 200, ...(length < 0 ? {} : { headers: ['content-length', String(length)] }) }, length)
+      response.write(Buffer.from('early'))
+      setImmediate(() => response.abort())
+    })
+    const { socket, frames } = await connectFrames(t, place)
+    socket.write(frame(FRAMES.headers, END_HEADERS | END_STREAM, 1, HEAD))
+    await until(() => frames.some(({ type }) => type === FRAMES.resetStream))
+    const onStream = frames.filter(({ stream }) => stream === 1)
+    t.same(
+      onStream.map(({ type }) => type),
+      [FRAMES.headers, FRAMES.data, FRAMES.resetStream]
+    )
+    t.notOk(onStream.some(({ type, flags }) => type !== FRAMES.resetStream && (flags & END_STREAM) !== 0))
+  })
 
 t.test('large bodies arrive whole both ways, beside a stream whose client reads nothing', async t => {
   const { world, place, upstream } = await startHttp2World(t)
@@ -253,37 +244,34 @@ t.test('of bodies that nobody takes, a connection can make the gateway hold abou
   t.match(await askHttp2(await connectHttp2(t, place), { ':path': '/health' }), { status: 200 })
 })
 
-t.test(
-  'of bodies in tiny pieces that nobody takes, a connection makes the gateway hold no more, and all arrive',
-  async t => {
-    const requests: HttpRequest[] = []
-    const { place } = await startServer(t, request => void requests.push(request))
-    const { socket } = await connectFrames(t, place)
-    collectGarbage()
-    const before = process.memoryUsage().heapUsed
-    for (let stream = 1; stream <= 33; stream += 2) {
-      socket.write(frame(FRAMES.headers, END_HEADERS, stream, POST))
-      const byte = frame(FRAMES.data, 0, stream, Buffer.from('x'))
-      for (let n = 0; n < 60; n++) socket.write(Buffer.alloc(1000 * byte.length, byte))
-    }
-    let [left, unchanged] = [0, 0]
-    await until(() => {
-      unchanged = socket.writableLength === left ? unchanged + 1 : 0
-      left = socket.writableLength
-      return unchanged > 20
-    })
-    collectGarbage()
-    t.ok(process.memoryUsage().heapUsed - before < 30_000_000)
-    let taken = 0
-    const onUpload = (chunk: Buffer) => {
-      taken += chunk.length
-    }
-    await until(() => {
-      for (const request of requests.splice(0)) request.read({ onUpload, onUploadEnd: () => undefined })
-      return taken === 17 * 60_000
-    })
+t.test('bodies in tiny pieces that nobody takes hold no more memory, and all of them arrive', async t => {
+  const requests: HttpRequest[] = []
+  const { place } = await startServer(t, request => void requests.push(request))
+  const { socket } = await connectFrames(t, place)
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (let stream = 1; stream <= 33; stream += 2) {
+    socket.write(frame(FRAMES.headers, END_HEADERS, stream, POST))
+    const byte = frame(FRAMES.data, 0, stream, Buffer.from('x'))
+    for (let n = 0; n < 60; n++) socket.write(Buffer.alloc(1000 * byte.length, byte))
   }
-)
+  let [left, unchanged] = [0, 0]
+  await until(() => {
+    unchanged = socket.writableLength === left ? unchanged + 1 : 0
+    left = socket.writableLength
+    return unchanged > 20
+  })
+  collectGarbage()
+  t.ok(process.memoryUsage().heapUsed - before < 30_000_000)
+  let taken = 0
+  const onUpload = (chunk: Buffer) => {
+    taken += chunk.length
+  }
+  await until(() => {
+    for (const request of requests.splice(0)) request.read({ onUpload, onUploadEnd: () => undefined })
+    return taken === 17 * 60_000
+  })
+})
 
 t.test('bodies that arrive byte by byte hold as much memory as any others of their size', async t => {
   const { place } = await startHttp2World(t)
@@ -628,34 +616,31 @@ t.test('a response whose client leaves before it has taken all of it counts as c
   t.equal(responses[0]?.isDelivered, false)
 })
 
-t.test(
-  'a request that its client resets with NO_ERROR in the same moment is released and logged, as no fault',
-  async t => {
-    const { world, place } = await startHttp2World(t)
-    const { socket } = await connectFrames(t, place)
-    const [get, post] = ['GET', 'POST'].map(method =>
-      Buffer.concat([literal(':method', method), literal(':path', '/private'), ...REST.slice(1)])
+t.test('a request that its client resets in the same moment is released and logged, as no fault', async t => {
+  const { world, place } = await startHttp2World(t)
+  const { socket } = await connectFrames(t, place)
+  const [get, post] = ['GET', 'POST'].map(method =>
+    Buffer.concat([literal(':method', method), literal(':path', '/private'), ...REST.slice(1)])
+  )
+  const reset = (stream: number) => frame(FRAMES.resetStream, 0, stream, Buffer.alloc(4))
+  socket.write(Buffer.concat([frame(FRAMES.headers, END_STREAM | END_HEADERS, 1, get), reset(1)]))
+  for (const [stream, flags] of [
+    [3, END_STREAM],
+    [5, 0]
+  ] as const)
+    socket.write(
+      Buffer.concat([
+        frame(FRAMES.headers, END_HEADERS, stream, post),
+        frame(FRAMES.data, flags, stream, Buffer.from('x')),
+        reset(stream)
+      ])
     )
-    const reset = (stream: number) => frame(FRAMES.resetStream, 0, stream, Buffer.alloc(4))
-    socket.write(Buffer.concat([frame(FRAMES.headers, END_STREAM | END_HEADERS, 1, get), reset(1)]))
-    for (const [stream, flags] of [
-      [3, END_STREAM],
-      [5, 0]
-    ] as const)
-      socket.write(
-        Buffer.concat([
-          frame(FRAMES.headers, END_HEADERS, stream, post),
-          frame(FRAMES.data, flags, stream, Buffer.from('x')),
-          reset(stream)
-        ])
-      )
-    await until(() => world.log.filter(({ path }) => path === '/private').length === 3)
-    t.same(
-      world.log.filter(({ level }) => level >= 50),
-      []
-    )
-  }
-)
+  await until(() => world.log.filter(({ path }) => path === '/private').length === 3)
+  t.same(
+    world.log.filter(({ level }) => level >= 50),
+    []
+  )
+})
 
 t.test('a draining gateway lets streams finish and takes no more', async t => {
   const { world, place, upstream } = await startHttp2World(t)
