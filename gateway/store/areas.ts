@@ -50,16 +50,20 @@ const addArea = async (manager: EntityManager, actor: Actor, name: string): Prom
 
 /**
  * Resolves areas that exist in any case to their stored names, and creates the others. For a transaction that holds the
- * access lock. Throws BadRequest for an unusable name.
+ * access lock. Where the database's locale is C, areas can differ in the case of a letter beyond ASCII: the exact name counts
+ * first. Throws BadRequest for an unusable name.
  */
 export const areasFor = async (manager: EntityManager, actor: Actor, wanted: readonly string[]): Promise<string[]> => {
   const rows = await query<{ name: string }>(manager, 'SELECT name FROM areas')
-  const spelled = new Map(rows.map(({ name }) => [name.toLowerCase(), name]))
+  const stored = new Map<string, string>()
+  for (const { name } of rows) stored.set(name.toLowerCase(), name)
+  for (const { name } of rows) stored.set(name, name)
   const names = new Set<string>()
   for (const area of wanted) {
-    const key = area.trim().normalize('NFC').toLowerCase()
-    const name = spelled.get(key) ?? (await addArea(manager, actor, area)).name
-    spelled.set(name.toLowerCase(), name)
+    const given = area.trim().normalize('NFC')
+    const known = stored.get(given) ?? stored.get(given.toLowerCase())
+    const name = known ?? (await addArea(manager, actor, area)).name
+    if (known === undefined) stored.set(name.toLowerCase(), name)
     names.add(name)
   }
   return [...names]

@@ -135,3 +135,16 @@ t.test('whatever gives or takes access, what is stored says who has it', async t
     { numRuns: 12 }
   )
 })
+
+t.test('where only ASCII letters have a case, an assignment takes the area that is spelled as given', async t => {
+  const name = `c_locale_${process.pid}`
+  await postgres.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE 'C'`)
+  t.teardown(() => postgres.query(`DROP DATABASE ${name} (FORCE)`))
+  const url = new URL(postgres.url)
+  url.pathname = name
+  const { users } = await openStore(t, postgres, url.href)
+  const areasFor = (...names: string[]) => users.areasFor(actor, names)
+  for (const area of ['órgão', 'Órgão', 'Sul']) await users.createArea(actor, area)
+  t.same(await areasFor('Órgão', 'órgão'), ['Órgão', 'órgão'])
+  t.same(await areasFor('órgão', 'SUL', 'Novo', 'novo'), ['órgão', 'Sul', 'Novo'])
+})
