@@ -19,27 +19,28 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
 }
 
+const world = await startGateway(t)
+
+const login = (fields: string) =>
+  `POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\n${fields}\r\n\r\n`
+
 t.test('a body that trickles in is cut off with 408, and its handler never runs', async t => {
   // RX-02
-  const world = await startGateway(t)
   hurryTimers(t)
   const connection = await world.connect()
-  connection.send(
-    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{'
-  )
+  connection.send(`${login('Content-Length: 100')}{`)
   t.match(await connection.response(), { status: 408, headers: { connection: 'close' } })
   connection.send('"a": 1')
   await connection.closed()
-  t.match(await world.logged(({ path }) => path === '/auth/login'), { status: 408, reason: 'body-too-slow' })
+  t.match(await world.logged(({ path, status }) => path === '/auth/login' && status === 408), {
+    reason: 'body-too-slow'
+  })
 })
 
 t.test('a body that arrived while the process stood still is read', async t => {
-  const world = await startGateway(t)
   hurryTimers(t)
   const connection = await world.connect()
-  connection.send(
-    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n'
-  )
+  connection.send(login('Content-Length: 2\r\nExpect: 100-continue'))
   t.equal((await connection.response()).status, 100)
   connection.send('{}')
   const since = performance.now()
@@ -52,9 +53,7 @@ t.test('a body whose time is over when the process continues after a standstill 
   const world = await startGateway(t)
   hurryTimers(t)
   const connection = await world.connect()
-  connection.send(
-    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n'
-  )
+  connection.send(login('Content-Length: 2\r\nExpect: 100-continue'))
   t.equal((await connection.response()).status, 100)
   clocks.monotonicMs = 60_000
   const since = process.uptime()
@@ -65,16 +64,11 @@ t.test('a body whose time is over when the process continues after a standstill 
 })
 
 t.test('a malformed body is logged as such', async t => {
-  const world = await startGateway(t)
-  const answer = await world.raw(
-    'POST /auth/login HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n'
-  )
-  t.equal(answer.status, 400)
-  t.match(await world.logged(({ path }) => path === '/auth/login'), { status: 400, reason: 'malformed-body' })
+  t.equal((await world.raw(`${login('Transfer-Encoding: chunked')}ZZ\r\n`)).status, 400)
+  t.match(await world.logged(({ reason }) => reason === 'malformed-body'), { path: '/auth/login', status: 400 })
 })
 
 t.test('a body whose length is not announced and that turns out to be empty is no body, whatever its type', async t => {
-  const world = await startGateway(t)
   for (const type of ['application/json', 'text/plain', 'application/x-www-form-urlencoded'])
     for (const [path, status] of [
       ['/auth/logout', 204],
@@ -91,7 +85,6 @@ t.test('a body whose length is not announced and that turns out to be empty is n
 
 t.test('an id of any length that does not exist is 404 in the usual form, and is not repeated', async t => {
   // RT-20
-  const world = await startGateway(t)
   const token = await world.tokenFor({ profiles: ['Admin'] })
   for (const [method, path] of [
     ['DELETE', '/auth/sessions/'],
@@ -111,7 +104,6 @@ t.test('an id of any length that does not exist is 404 in the usual form, and is
 })
 
 t.test('every schema of the own endpoints can be compiled, although each waits until it is needed', async t => {
-  const world = await startGateway(t)
   const { paths } = (world.gateway.openapi?.() ?? { paths: {} }) as Document
   const operations = Object.values(paths).flatMap(path => Object.values(path))
   const contents = operations.flatMap(({ requestBody, responses }) => [
@@ -132,7 +124,6 @@ t.test('every schema of the own endpoints can be compiled, although each waits u
 })
 
 t.test('/health is answered as other endpoints are, to HEAD and with a trailing slash too', async t => {
-  const world = await startGateway(t)
   // What has been found once is not found anew from one request to the next.
   await until(async () => !/unknown|regranting/.test(await (await world.fetch('/health')).text()))
   const [health, head, slashed] = await Promise.all([

@@ -1,12 +1,12 @@
-// Addresses and cookies of a backend are made public ones on their way to the client.
+// Which host a backend receives; its own addresses and cookies are made public ones on their way to the client.
 import t from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway, type World } from '../support/gateway.ts'
 import { measureWork } from '../support/own-time.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
-  env: { PUBLIC_URL: 'https://app.example.org' },
+  env: { PUBLIC_URL: 'https://app.example.org', ALLOWED_HOSTS: 'Intra.example:8443' },
   config: {
     upstreams: {
       raw: { url: raw.url },
@@ -17,7 +17,8 @@ const world = await startGateway(t, {
       { path: '/app/*', upstream: 'raw', stripPrefix: '/app', public: true },
       { path: '/named/*', upstream: 'named', stripPrefix: '/named', public: true },
       { path: '/both/*', upstream: 'both', public: true },
-      { path: '/whole/*', upstream: 'raw', public: true }
+      { path: '/whole/*', upstream: 'raw', public: true },
+      { path: '/kept', upstream: 'named', public: true }
     ]
   }
 })
@@ -128,4 +129,38 @@ t.test('a backend under a stripped prefix receives the prefix, and never one of 
   }
   t.same(await prefixes('/app/x'), ['/app'])
   t.same(await prefixes('/whole/x'), [])
+})
+
+/** `[host, x-forwarded-host, …]` as the backend received them. */
+const told = async (gateway: World, path: string, host: string, more = ''): Promise<string[]> => {
+  const before = raw.requests.length
+  await gateway.raw(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`)
+  const headers = raw.requests[before]?.headers ?? []
+  const values = (name: string) => headers.filter(([one]) => one.toLowerCase() === name).map(([, value]) => value)
+  return [...values('host'), ...values('x-forwarded-host')]
+}
+
+t.test('a backend receives its own host or, with preserveHost, the one asked for if it is ours', async t => {
+  // HD-09, HD-10; in every spelling, and behind proxies: test/fuzz/readings.test.ts
+  const [own, intra] = ['app.example.org', 'intra.example:8443']
+  t.same(await told(world, '/whole/x', 'APP.example.org'), [`127.0.0.1:${port}`, 'APP.example.org'])
+  t.same(await told(world, '/kept', intra, 'X-Forwarded-Host: evil.example\r\n'), [intra, intra])
+  t.same(await told(world, '/whole/x', 'evil.example'), [`127.0.0.1:${port}`, own])
+  t.same(await told(world, '/kept', 'evil.example'), [own, own])
+})
+
+t.test('while PUBLIC_URL is unset, or with *, any well-formed host is passed on', async t => {
+  const { postgres } = world
+  const configFor = (upstream: object) => ({
+    upstreams: { raw: { url: raw.url, ...upstream } },
+    routes: [{ path: '/x', upstream: 'raw', public: true }]
+  })
+  const unset = await startGateway(t, { postgres, config: configFor({}) })
+  t.same(await told(unset, '/x', 'anything.example:81'), [`127.0.0.1:${port}`, 'anything.example:81'])
+  const config = configFor({ preserveHost: true })
+  await t.rejects(startGateway(t, { postgres, config }), /"preserveHost" of the upstream "raw" needs PUBLIC_URL/)
+  const env = { PUBLIC_URL: 'https://app.example.org', ALLOWED_HOSTS: '*', TRUST_PROXY: '127.0.0.1' }
+  const any = await startGateway(t, { postgres, config, env })
+  t.same(await told(any, '/x', 'anything.example:81'), ['anything.example:81', 'anything.example:81'])
+  t.same(await told(any, '/x', 'a', 'X-Forwarded-Host: b, c\r\n'), ['app.example.org', 'app.example.org'])
 })

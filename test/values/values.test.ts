@@ -1,9 +1,11 @@
-// Values are kept to their bounds and read by their grammars.
+// Values are kept to their bounds and read by their grammars; work takes turns: so much at a time for each key, and so much
+// that waits.
 // RX-23
 import t from 'tap'
 import { boundedMap, ownText } from '../../gateway/values/bounded-map.ts'
 import { coalesce } from '../../gateway/values/coalesce.ts'
 import { parseTimestamp } from '../../gateway/values/timestamps.ts'
+import { createTurns } from '../../gateway/values/turns.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -131,4 +133,28 @@ t.test('other spellings are none', async t => {
     '2027-01-01T00:00:00Z ¦ 2027-01-01¦+002027-01-01¦1798761600¦tomorrow'
   ).split('¦'))
     t.equal(parseTimestamp(text), undefined, text)
+})
+
+t.test('one caller works for a key, others wait their turn, and one too many is refused', async t => {
+  const turns = createTurns(1, 1, () => new Error('one too many'))
+  const first = Promise.withResolvers<void>()
+  const done: string[] = []
+  const work = (name: string, until: Promise<void>) => async () => {
+    await until
+    done.push(name)
+  }
+  const all = [turns('key', work('first', first.promise)), turns('key', work('second', Promise.resolve()))]
+  await t.rejects(turns('key', work('third', Promise.resolve())), { message: 'one too many' })
+  await turns('another key', work('other', Promise.resolve()))
+  t.same(done, ['other'])
+  first.resolve()
+  await Promise.all(all)
+  t.same(done, ['other', 'first', 'second'])
+  await t.rejects(
+    turns('key', async () => {
+      throw new Error('failed')
+    }),
+    { message: 'failed' }
+  )
+  await turns('key', work('again', Promise.resolve()))
 })
