@@ -4,10 +4,9 @@ import { weakerNeighbours } from '../../gateway/cli/weaker-neighbours.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startBackend } from '../support/gateway-process.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
+import { rawWebSocket, startWebSocketUpstream } from '../support/raw-websocket.ts'
 import { complaintsOf, routeFolder, tableOf } from '../support/route-files.ts'
 import { until } from '../support/until.ts'
-import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
 import { words } from '../support/words.ts'
 
 const OFFICE = ['10.0.0.0/8', '2001:db8::/32']

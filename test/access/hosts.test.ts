@@ -7,10 +7,9 @@ import { appsFor } from '../../gateway/routes/apps.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
+import { rawWebSocket, startWebSocketUpstream } from '../support/raw-websocket.ts'
 import { recipeBlocks } from '../support/recipe.ts'
 import { complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
-import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
 import { words } from '../support/words.ts'
 
 const upstream = await startRawUpstream(t)

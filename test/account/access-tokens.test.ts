@@ -10,7 +10,7 @@ import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { OK } from '../support/raw-upstream.ts'
 import { felt, startTwoInstances } from '../support/two-instances.ts'
 import { until } from '../support/until.ts'
-import { switchingProtocols } from '../support/websocket-upstream.ts'
+import { switchingProtocols } from '../support/raw-websocket.ts'
 
 const ldap = await startOpenLdap(t)
 const { postgres, raw, start, first, second } = await startTwoInstances(

@@ -16,11 +16,10 @@ import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import type { RawConnection, RawResponse } from '../support/raw-client.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
+import { rawWebSocket, switchingProtocols } from '../support/raw-websocket.ts'
 import { stockModel } from '../support/socketio-models.ts'
 import { startModelledUpstream } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
-import { switchingProtocols } from '../support/websocket-upstream.ts'
 
 const BIG = 24 * 1024 * 1024
 const postgres = await startPostgres(t)

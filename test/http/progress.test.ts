@@ -5,9 +5,9 @@ import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { progressOf } from '../../gateway/http/progress.ts'
 import type { HttpRequest } from '../../gateway/http/request.ts'
-import { createHttpServer } from '../../gateway/http/server.ts'
 import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { connectHttp2 } from '../support/http2-client.ts'
+import { startTlsServer } from '../support/http-listener.ts'
 import { listen } from '../support/ports.ts'
 import { takeBytes, takeSome, untilFull } from '../support/slow-reader.ts'
 import { until } from '../support/until.ts'
@@ -26,18 +26,10 @@ const startServer = async (t: Test, isHttp2: boolean) => {
   }) as typeof again
   const onRequest = ({ response }: HttpRequest) =>
     response.whole({ status: 200, headers: ['content-length', String(SIZE)] }, 'x'.repeat(SIZE))
-  const server = createHttpServer({ limits: { stallMs: STALL_MS }, handler: { onRequest, onFault: () => undefined } })
+  const onAccepted = (socket: net.Socket) => void accepting.emit('accepted', socket)
+  const starting = startTlsServer(t, onRequest, { limits: { stallMs: STALL_MS }, isHttp2, onAccepted })
   globalThis.setInterval = again
-  t.teardown(() => server.close())
-  const authority = createCertificateAuthority(t.testdir({}))
-  const listener = tls.createServer(
-    { ...pemOf(authority.issue('one')), ALPNProtocols: [isHttp2 ? 'h2' : 'http/1.1'], allowHalfOpen: true },
-    socket => {
-      accepting.emit('accepted', socket)
-      server.accept(socket, { isTls: true, isHttp2 })
-    }
-  )
-  return { place: { port: await listen(t, listener), ca: authority.ca }, accepting, look: () => looks[0]?.() }
+  return { place: (await starting).place, accepting, look: () => looks[0]?.() }
 }
 
 for (const over of ['TCP', 'TLS'])

@@ -3,10 +3,8 @@ import http from 'node:http'
 import { Server } from 'socket.io'
 import t, { type Test } from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
-import { closeSoon } from '../support/engine-closing.ts'
-import { openStreams } from '../support/open-streams.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { engineClients, startBehindGateway } from '../support/socketio-upstream.ts'
+import { closeSoon, engineClients, startBehindGateway } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -37,7 +35,7 @@ const world = async (t: Test) => {
   const { ask, poll, socket } = engineClients(gateway)
   /** No session is left: as many as an address may have that prove nothing can be opened again. */
   const noneLeft = async () => {
-    t.equal((await openStreams(gateway)).total, 0)
+    t.equal((await gateway.openStreams()).total, 0)
     const opened = []
     await until(async () => {
       while (opened.length < UNPROVEN) {

@@ -46,6 +46,11 @@ export interface LogLine {
   readonly [field: string]: unknown
 }
 
+interface ListedStream {
+  readonly id: string
+  readonly user?: { readonly username: string }
+}
+
 type Asked = RequestInit & { readonly token?: string | undefined }
 type Health = { readonly status: string; readonly checks: Readonly<Record<string, string>> }
 
@@ -156,6 +161,13 @@ export const startGateway = async (t: Pick<Test, 'teardown'>, options: WorldOpti
       (await (await world.fetch(path, asked)).json()) as T,
     /** What /health says. */
     health: (): Promise<Health> => world.json<Health>('/health'),
+    /** Its open streams, as an Admin sees them. */
+    async openStreams(): Promise<{ readonly items: readonly ListedStream[]; readonly total: number }> {
+      const token = await world.tokenFor({ profiles: ['Admin'] })
+      const answer = await world.fetch('/auth/admin/sockets', { token })
+      if (answer.status !== 200) throw new Error(`the list of open streams was answered ${answer.status}`)
+      return (await answer.json()) as { items: ListedStream[]; total: number }
+    },
     /** Exact bytes on a connection of their own. */
     raw: (bytes: string | Buffer, rawOptions?: { head?: boolean }): Promise<RawResponse> =>
       rawExchange(gateway.port, bytes, rawOptions),

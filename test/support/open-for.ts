@@ -5,7 +5,7 @@ import { Server } from 'socket.io'
 import { io } from 'socket.io-client'
 import type { Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import { closeSoon } from './engine-closing.ts'
+import { closeSoon } from './socketio-upstream.ts'
 import type { World, WorldOptions } from './gateway.ts'
 import { listen } from './ports.ts'
 

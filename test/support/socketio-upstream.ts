@@ -1,12 +1,25 @@
-// Starts an Engine.IO server whose messages a model of some Socket.IO server reads, and which says what the test wants.
+// Starts Socket.IO servers: one whose messages a model reads and which says what the test wants, or a stock one behind a gateway;
+// with their clients, of packets or stock ones.
 import { createServer, type Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'engine.io'
+import type { Socket as Client } from 'socket.io-client'
 import type { Test } from 'tap'
-import { closeSoon } from './engine-closing.ts'
 import { startGateway, type World, type WorldOptions } from './gateway.ts'
 import { listen } from './ports.ts'
 import { rawWebSocket } from './raw-websocket.ts'
 import type { Delivery, ServerModel } from './socketio-models.ts'
+
+interface EngineServer {
+  on(event: 'connection', listener: (socket: { readonly transport: object }) => void): unknown
+}
+
+/**
+ * A stock Engine.IO server drops a polling client that does not ask again, so that the test's process can end: engine.io
+ * gives it 30 s, and its timer outlives `close` (transports/polling.ts, `doClose`).
+ */
+export const closeSoon = (engine: EngineServer): void => {
+  engine.on('connection', ({ transport }) => Object.assign(transport, { closeTimeout: 2000 }))
+}
 
 /** @param onDelivery what the server says to it; by default it confirms each CONNECT that the model takes. */
 export const startModelledUpstream = async (
@@ -88,3 +101,24 @@ export const engineClients = (gateway: World) => {
   }
   return { ask, poll, socket }
 }
+
+/** Long enough for a machine that does ten other things. */
+const LIMIT_MS = 120_000
+
+/** One event of a stock client; rejects when the connection fails or ends instead, with the reason. */
+export const once = (socket: Client, event: string): Promise<unknown[]> =>
+  new Promise((resolve, reject) => {
+    const fail = (reason: string) => {
+      if (event !== 'connect_error' && event !== 'disconnect') reject(new Error(`no ${event}: ${reason}`))
+    }
+    const timer = setTimeout(() => reject(new Error(`no ${event}`)), LIMIT_MS)
+    const onError = ({ message }: Error) => fail(message)
+    socket.once('connect_error', onError)
+    socket.once('disconnect', fail)
+    socket.once(event, (...args: unknown[]) => {
+      clearTimeout(timer)
+      socket.off('connect_error', onError)
+      socket.off('disconnect', fail)
+      resolve(args)
+    })
+  })

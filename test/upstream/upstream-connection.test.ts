@@ -12,10 +12,9 @@ import { mustBeRead } from '../../gateway/upstream/pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { listen } from '../support/ports.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { parseHead } from '../support/response-heads.ts'
 import { inUse, upstreamAt } from '../support/routes.ts'
 import { until } from '../support/until.ts'
-import { GET, openConnection, requesterOf } from '../support/upstream-connections.ts'
+import { GET, openConnection, parseHead, requesterOf } from '../support/upstream-connections.ts'
 
 t.test('a connection paused on the last bytes of an answer carries the next request all the same', async t => {
   const raw = await startRawUpstream(t)

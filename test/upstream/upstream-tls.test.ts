@@ -9,8 +9,7 @@ import { createCertificateAuthority } from '../support/certificates.ts'
 import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
-import { switchingProtocols } from '../support/websocket-upstream.ts'
+import { rawWebSocket, switchingProtocols } from '../support/raw-websocket.ts'
 
 const folder = t.testdir({})
 const authority = createCertificateAuthority(folder)

@@ -5,7 +5,6 @@ import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { closePayload } from '../../gateway/websocket/frames.ts'
 import { startGateway } from '../support/gateway.ts'
-import { openStreams } from '../support/open-streams.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
@@ -49,7 +48,7 @@ const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
 const world = await startGateway(t, { postgres, config, env })
 const token = await world.tokenFor()
 const authorization = `Bearer ${token}`
-const count = async () => (await openStreams(world)).total
+const count = async () => (await world.openStreams()).total
 
 const open = (token: string) =>
   new WebSocket(`ws://127.0.0.1:${world.port}/live`, { headers: { authorization: `Bearer ${token}` } })
@@ -151,9 +150,7 @@ t.test('an Admin sees open streams and ends one', async t => {
   const socket = open(await world.tokenFor({ id: 44, username: 'rui' }))
   await next(socket)
   const admin = await world.tokenFor({ profiles: ['Admin'] })
-  type List = { items: { id: string; user: { username: string } }[] }
-  const list = await world.json<List>('/auth/admin/sockets', { token: admin })
-  const item = list.items.find(({ user }) => user.username === 'rui')
+  const item = (await world.openStreams()).items.find(({ user }) => user?.username === 'rui')
   t.ok(item)
   const gone = closed(socket)
   const end = async (id: string | undefined) =>
@@ -177,7 +174,7 @@ t.test('an event stream whose length was announced ends with its connection', as
   const own = await world.tokenFor({ id: 46, username: 'eva' })
   const connection = await world.connect()
   connection.send(`GET /sized HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${own}\r\n\r\n`)
-  const find = async () => (await openStreams(world)).items.find(({ user }) => user?.username === 'eva')
+  const find = async () => (await world.openStreams()).items.find(({ user }) => user?.username === 'eva')
   await until(async () => (await find()) !== undefined)
   const admin = await world.tokenFor({ profiles: ['Admin'] })
   await world.fetch(`/auth/admin/sockets/${(await find())?.id}`, { method: 'DELETE', token: admin })
@@ -198,12 +195,12 @@ const timersOf = async (accepted: number, dialled: number): Promise<string[]> =>
 t.test('an event stream in which nothing happens does not outlive a client or backend that vanishes', async t => {
   const connection = await world.connect()
   connection.send(`GET /events HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${token}\r\n\r\n`)
-  await until(async () => (await openStreams(world)).total === 1)
+  await until(async () => (await world.openStreams()).total === 1)
   // Until what was sent last is acknowledged, another timer runs.
   await until(async () => {
     const timers = await timersOf(world.port, port)
     return timers.length >= 2 && timers.every(timer => timer === '02')
   }, 'both connections are probed')
   connection.send('')
-  t.equal((await openStreams(world)).total, 1)
+  t.equal((await world.openStreams()).total, 1)
 })

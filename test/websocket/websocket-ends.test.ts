@@ -2,15 +2,12 @@
 // Ends of rights within a second, on two instances: test/account/endings.test.ts.
 import t, { type Test } from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
-import { buildFrame, closeCodeIn, closePayload } from '../support/frames.ts'
 import { startGateway, type World } from '../support/gateway.ts'
-import { openStreams } from '../support/open-streams.ts'
 import { measureWork, within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
+import { buildFrame, closeCodeIn, closePayload, rawWebSocket, startWebSocketUpstream } from '../support/raw-websocket.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
-import { startWebSocketUpstream } from '../support/websocket-upstream.ts'
 
 const postgres = await startPostgres(t)
 
@@ -36,7 +33,7 @@ const world = async (t: Test, websocket = {}, env = {}) => {
     if (peer === undefined) throw new Error('no peer')
     return { raw, peer, token }
   }
-  const quiet = () => until(async () => upstream.open() === 0 && (await openStreams(gateway)).total === 0, 'quiet')
+  const quiet = () => until(async () => upstream.open() === 0 && (await gateway.openStreams()).total === 0, 'quiet')
   const swap = async (more: object) => {
     gateway.writeRoutes(live(upstream.url, websocket, more))
     await gateway.gateway.reload()

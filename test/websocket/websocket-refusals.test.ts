@@ -2,12 +2,10 @@
 import type net from 'node:net'
 import t, { type Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
-import { openStreams } from '../support/open-streams.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type RawRequest, startRawUpstream } from '../support/raw-upstream.ts'
-import { rawWebSocket, type UpgradeOptions } from '../support/raw-websocket.ts'
+import { type UpgradeOptions, rawWebSocket, switchingProtocols } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
-import { switchingProtocols } from '../support/websocket-upstream.ts'
 import { words } from '../support/words.ts'
 
 const postgres = await startPostgres(t)
@@ -111,7 +109,7 @@ t.test('a refusing upstream gives its status, not its body, and its sockets are 
     t.notMatch(raw.frames().toString(), /xxx/)
   }
   await until(() => upstream.open() === 0, 'no upstream socket is left')
-  t.equal((await openStreams(gateway)).total, 0)
+  t.equal((await gateway.openStreams()).total, 0)
 })
 
 // SM-19
@@ -137,7 +135,7 @@ t.test('a backend may ignore an upgrade (RFC 9110 §7.8): its response passes, a
   const { raw } = await ask()
   await raw.closed
   t.notMatch(raw.frames().toString(), '0\r\n\r\n', 'what breaks off is not completed')
-  t.equal((await openStreams(gateway)).total, 0)
+  t.equal((await gateway.openStreams()).total, 0)
 })
 
 t.test('an upstream may spell its switch as RFC 6455 §4.1 lets it', async t => {
@@ -215,7 +213,7 @@ t.test('a token that ends between request and 101 opens nothing', async t => {
   for (const { socket, head } of waiting) accept(socket, head)
   for (const raw of await Promise.all(answers)) t.match(raw.head(), /^HTTP\/1\.1 401 /, 'logged out meanwhile')
   await until(() => upstream.open() === 0, 'no upstream socket is left')
-  t.equal((await openStreams(gateway)).total, 0)
+  t.equal((await gateway.openStreams()).total, 0)
 })
 
 // WS-16
@@ -230,10 +228,10 @@ t.test('clients that vanish between request and 101 leave nothing behind', async
   }
   await Promise.all(answers)
   await until(() => upstream.open() === 0, 'no upstream socket is left')
-  await until(async () => (await openStreams(gateway)).total === 0, 'no stream is left')
+  await until(async () => (await gateway.openStreams()).total === 0, 'no stream is left')
   respond(accept)
   const next = await Promise.all(Array.from({ length: CLIENTS }, () => ask()))
   t.same([...new Set(next.map(({ status }) => status))], [101], 'every place is free again')
-  t.equal((await openStreams(gateway)).total, CLIENTS)
+  t.equal((await gateway.openStreams()).total, CLIENTS)
   t.equal((await ask()).status, 429, 'and no place is counted twice')
 })

@@ -9,10 +9,9 @@ import { startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
-import { rawWebSocket } from '../support/raw-websocket.ts'
+import { rawWebSocket, switchingProtocols } from '../support/raw-websocket.ts'
 import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
-import { switchingProtocols } from '../support/websocket-upstream.ts'
 
 const postgres = await startPostgres(t)
 

@@ -8,8 +8,6 @@ import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../../gateway/http/body-buffer.ts'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
-import { createHttpServer } from '../../../gateway/http/server.ts'
-import { createCertificateAuthority, pemOf } from '../../support/certificates.ts'
 import { collectGarbage } from '../../support/garbage.ts'
 import {
   askHttp2,
@@ -20,11 +18,9 @@ import {
   literal,
   startHttp2World
 } from '../../support/http2-client.ts'
-import { listen } from '../../support/ports.ts'
+import { startTlsServer } from '../../support/http-listener.ts'
 import { OK } from '../../support/raw-upstream.ts'
 import { until } from '../../support/until.ts'
-
-type Limits = NonNullable<Parameters<typeof createHttpServer>[0]['limits']>
 
 const PROTOCOL_ERROR = 1
 const REFUSED_STREAM = 7
@@ -35,21 +31,6 @@ const REST = [literal(':path', '/open/x'), literal(':scheme', 'https'), literal(
 const HEAD = Buffer.concat([literal(':method', 'GET'), ...REST])
 const POST = Buffer.concat([literal(':method', 'POST'), ...REST])
 const REQUEST_HEAD = Buffer.concat([literal(':method', 'HEAD'), ...REST])
-
-/** A server of HTTP/2 without the rest of a gateway, and where it is reached with TLS. */
-const startServer = async (t: Test, onRequest: (request: HttpRequest) => void, limits?: Limits) => {
-  const server = createHttpServer({
-    ...(limits === undefined ? {} : { limits }),
-    handler: { onRequest, onFault: () => undefined }
-  })
-  t.teardown(() => server.close())
-  const authority = createCertificateAuthority(t.testdir({}))
-  const certificate = pemOf(authority.issue('one'))
-  const listener = tls.createServer({ ...certificate, ALPNProtocols: ['h2'], allowHalfOpen: true }, socket =>
-    server.accept(socket, { isTls: true, isHttp2: true })
-  )
-  return { server, place: { port: await listen(t, listener), ca: authority.ca } }
-}
 
 const CANCEL = 8
 
@@ -156,7 +137,7 @@ const ENDS: Readonly<Record<string, readonly [sent: Buffer, onRequest: (request:
 
 for (const [what, [sent, onRequest, ends]] of Object.entries(ENDS))
   t.test(`before a stream is reset, its response is complete, or never ended: ${what}`, async t => {
-    const { place } = await startServer(t, onRequest)
+    const { place } = await startTlsServer(t, onRequest)
     const { socket, frames } = await connectFrames(t, place)
     socket.write(sent)
     await until(() => frames.some(({ type }) => type === FRAMES.resetStream), 'the stream is released', 10_000)
@@ -193,7 +174,7 @@ t.test('a large response that its client has not taken yet holds up no other req
     const body = target === '/large' ? 'x'.repeat(12_000_000) : 'ok'
     response.whole({ status: 200, headers: ['content-length', String(body.length)] }, body)
   }
-  const { place } = await startServer(t, onRequest)
+  const { place } = await startTlsServer(t, onRequest)
   const session = await connectHttp2(t, place)
   const large = session.request({ ':path': '/large' })
   await once(large, 'response')
@@ -229,7 +210,7 @@ t.test('of bodies that nobody takes, a connection can make the gateway hold abou
 
 t.test('bodies in tiny pieces that nobody takes hold no more memory, and all of them arrive', async t => {
   const requests: HttpRequest[] = []
-  const { place } = await startServer(t, request => void requests.push(request))
+  const { place } = await startTlsServer(t, request => void requests.push(request))
   const { socket } = await connectFrames(t, place)
   collectGarbage()
   const before = process.memoryUsage().heapUsed
@@ -283,7 +264,7 @@ t.test('a piece of a body that waits does not keep what was read with it of othe
   const onUpload = (chunk: Buffer) => {
     taken += chunk.length
   }
-  const { place } = await startServer(t, request => {
+  const { place } = await startTlsServer(t, request => {
     if (asked++ > 0) request.read({ onUpload, onUploadEnd: () => undefined })
   })
   const { socket } = await connectFrames(t, place)
@@ -304,7 +285,7 @@ t.test('a piece of a body that waits does not keep what was read with it of othe
 
 t.test('bulky reads of many connections wait for their turn', async t => {
   const requests: HttpRequest[] = []
-  const { place } = await startServer(t, request => void requests.push(request))
+  const { place } = await startTlsServer(t, request => void requests.push(request))
   const clients = await Promise.all(Array.from({ length: 20 }, () => connectFrames(t, place)))
   for (const { socket } of clients) socket.write(frame(FRAMES.headers, END_HEADERS, 1, POST))
   await until(() => requests.length === clients.length)
@@ -330,7 +311,7 @@ t.test('bulky reads of many connections wait for their turn', async t => {
 /** Refuses each request at once, and counts how many of them came in one turn of the event loop. */
 const startRefusing = async (t: Test) => {
   let [asked, askedInTurn] = [0, 0]
-  const { place } = await startServer(t, ({ response }) => {
+  const { place } = await startTlsServer(t, ({ response }) => {
     asked++
     askedInTurn++
     response.whole({ status: 429, headers: ['content-length', '0'] }, '')
@@ -450,7 +431,7 @@ t.test('a flood ends its own connection, which is told so', async t => {
 })
 
 t.test('hundreds of responses that their backend breaks off in a second are no flood of their client', async t => {
-  const { place } = await startServer(t, ({ target, response }) => {
+  const { place } = await startTlsServer(t, ({ target, response }) => {
     if (target === '/whole') return response.whole({ status: 200, headers: ['content-length', '2'] }, 'ok')
     response.begin({ status: 200 }, -1)
     response.write(Buffer.from('early'))
@@ -492,7 +473,7 @@ t.test('a fast download is not taken for a flood by the updates of its windows',
 t.test('hundreds of refused uploads in a second all get their responses', async t => {
   const onRequest = ({ response }: HttpRequest) =>
     response.whole({ status: 401, headers: ['content-length', '2'] }, 'no')
-  const { place } = await startServer(t, onRequest)
+  const { place } = await startTlsServer(t, onRequest)
   const session = await connectHttp2(t, place)
   const upload = async () => {
     const stream = session.request({ ':method': 'POST', ':path': '/x' })
@@ -533,7 +514,7 @@ t.test('the streams of uploads that their client resets with NO_ERROR are releas
     request.owner = { onClosed: () => void closed++, onBodyFault: () => undefined, onThrown: () => undefined }
     request.read({ onUpload: () => (asked % 2 === 0 ? request.pause() : undefined), onUploadEnd: () => undefined })
   }
-  const { place } = await startServer(t, onRequest)
+  const { place } = await startTlsServer(t, onRequest)
   const session = await connectHttp2(t, place)
   for (let n = 1; n <= 120; n++) {
     const stream = session.request({ ':method': 'POST', ':path': '/x' })
@@ -567,7 +548,7 @@ const startLarge = async (t: Test) => {
     responses.push(request.response)
     request.response.whole({ status: 200, headers: ['content-length', '300000'] }, 'x'.repeat(300_000))
   }
-  const { place } = await startServer(t, onRequest)
+  const { place } = await startTlsServer(t, onRequest)
   return { place, responses, closed: () => closed }
 }
 
@@ -647,7 +628,7 @@ t.test('a draining gateway lets streams finish and takes no more', async t => {
 
 t.test('an announced end lets clients send late requests again, and new connections serve one each', async t => {
   const waiting: HttpRequest['response'][] = []
-  const { server, place } = await startServer(t, ({ target, response }) => {
+  const { server, place } = await startTlsServer(t, ({ target, response }) => {
     if (target === '/open/x') waiting.push(response)
     else response.whole({ status: 200, headers: ['content-length', '2'] }, 'ok')
   })
@@ -677,7 +658,7 @@ t.test('an announced end lets clients send late requests again, and new connecti
 
 t.test('the connection of a client that leaves in the middle of a request is closed at once', async t => {
   let asked = 0
-  const { server, place } = await startServer(t, () => void asked++)
+  const { server, place } = await startTlsServer(t, () => void asked++)
   const { socket } = await connectFrames(t, place, { allowHalfOpen: true })
   socket.write(frame(FRAMES.headers, 0x5, 1, HEAD))
   await until(() => asked === 1)
@@ -688,7 +669,7 @@ t.test('the connection of a client that leaves in the middle of a request is clo
 
 t.test('a client that neither asks nor closes its side is cut off', async t => {
   const limits = { headMs: 50, idleMs: 50, lingerSilenceMs: 50 }
-  const { server, place } = await startServer(t, () => undefined, limits)
+  const { server, place } = await startTlsServer(t, () => undefined, { limits })
   await connectFrames(t, place, { allowHalfOpen: true })
   await until(() => server.count() === 1)
   await until(() => server.count() === 0)

@@ -1,7 +1,7 @@
 // A WebSocket and Engine.IO upstream that takes whatever comes and says as little as it can: floods shall cost the gateway alone.
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
-import { acceptOf } from '../../../test/support/frames.ts'
+import { acceptOf } from '../../../test/support/raw-websocket.ts'
 
 let sessions = 0
 const open = () => {

@@ -2,7 +2,7 @@
 import { equal, match } from 'node:assert/strict'
 import { io } from 'socket.io-client'
 import { logIn as logInTo } from '../../../test/support/login.ts'
-import { once } from '../../../test/support/socketio-event.ts'
+import { once } from '../../../test/support/socketio-upstream.ts'
 import { until } from '../../../test/support/until.ts'
 import type { Case } from '../cases.ts'
 import type { Engine } from './engine.ts'
