@@ -8,9 +8,9 @@ import { jsonRequest, logIn } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
 import { OK } from '../support/raw-upstream.ts'
+import { switchingProtocols } from '../support/raw-websocket.ts'
 import { felt, startTwoInstances } from '../support/two-instances.ts'
 import { until } from '../support/until.ts'
-import { switchingProtocols } from '../support/raw-websocket.ts'
 
 const ldap = await startOpenLdap(t)
 const { postgres, raw, start, first, second } = await startTwoInstances(

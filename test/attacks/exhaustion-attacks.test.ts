@@ -2,7 +2,7 @@
 // nothing hurts only themselves.
 import t, { type Test } from 'tap'
 import { collectGarbage } from '../support/garbage.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import type { RawConnection } from '../support/raw-client.ts'
@@ -251,10 +251,7 @@ t.test('nothing that a stranger sends, and no reload, keeps the event loop from 
         world.raw(`GET /api/x HTTP/1.1\r\nHost: gw\r\nAuthorization: Bearer ${'e.'.repeat(4000)}\r\n\r\n`)
       ),
     'a reload of two thousand routes': async () => {
-      world.writeRoutes({
-        upstreams: { raw: { url: raw.url } },
-        routes: [...routes, { path: '/open/*', upstream: 'raw', public: true }]
-      })
+      world.writeRoutes(routesTo(raw.url, [...routes, { path: '/open/*', public: true }]))
       await world.gateway.reload()
     }
   }

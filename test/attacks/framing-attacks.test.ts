@@ -2,7 +2,7 @@
 import net from 'node:net'
 import t from 'tap'
 import { collectGarbage } from '../support/garbage.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import { listen } from '../support/ports.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -10,14 +10,11 @@ import { until } from '../support/until.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/api/*', upstream: 'raw', roles: ['Agente'] },
-      { path: '/api/admin/*', upstream: 'raw', roles: ['Admin'] },
-      { path: '/open/*', upstream: 'raw', public: true }
-    ]
-  }
+  config: routesTo(raw.url, [
+    { path: '/api/*', roles: ['Agente'] },
+    { path: '/api/admin/*', roles: ['Admin'] },
+    { path: '/open/*', public: true }
+  ])
 })
 const agent = await world.tokenFor({ profiles: ['Agente'] })
 const admin = await world.tokenFor({ profiles: ['Admin'] })
@@ -120,13 +117,10 @@ t.test('a body that a backend leaves unread is not executed there as a request',
   const port = await listen(t, careless)
   const careful = await startGateway(t, {
     postgres: world.postgres,
-    config: {
-      upstreams: { careless: { url: `http://127.0.0.1:${port}` } },
-      routes: [
-        { path: '/open/*', upstream: 'careless', public: true },
-        { path: '/admin/*', upstream: 'careless', roles: ['Admin'] }
-      ]
-    }
+    config: routesTo(`http://127.0.0.1:${port}`, [
+      { path: '/open/*', public: true },
+      { path: '/admin/*', roles: ['Admin'] }
+    ])
   })
   const hidden = 'DELETE /admin/people HTTP/1.1\r\nHost: x\r\nX-User-Profiles: Admin\r\n\r\n'
   const methods = ['GET', 'HEAD', 'DELETE', 'OPTIONS', 'MOVE']
@@ -235,7 +229,7 @@ t.test('a path that is costly to read is read only once the limiter has let it p
   const limited = await startGateway(t, {
     postgres: world.postgres,
     env: { RATE_LIMIT_MAX: '5', RATE_LIMIT_TTL_MS: '3600000' },
-    config: { upstreams: { raw: { url: raw.url } }, routes: [{ path: '/open/*', upstream: 'raw', public: true }] }
+    config: routesTo(raw.url, [{ path: '/open/*', public: true }])
   })
   const connection = await limited.connect()
   for (let i = 0; i < 5; i++) {
@@ -291,8 +285,8 @@ t.test('a body that is malformed after its response has begun is not continued, 
     })
   })
   const url = `http://127.0.0.1:${await listen(t, server)}`
-  const routes = [{ path: '/open/*', upstream: 'early', public: true, streaming: true }]
-  const own = await startGateway(t, { config: { upstreams: { early: { url } }, routes } })
+  const config = routesTo(url, [{ path: '/open/*', public: true, streaming: true }])
+  const own = await startGateway(t, { config })
   const client = net.connect(own.port, '127.0.0.1')
   t.teardown(() => client.destroy())
   let received = ''

@@ -1,7 +1,7 @@
 // No header of a client passes for the gateway's word, and no token of ours goes further than it should.
 import t from 'tap'
 import { holdsOwnToken } from '../../gateway/tokens/own-tokens.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { identityFields, isAlive } from '../support/oracles.ts'
 import { measureWork } from '../support/own-time.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
@@ -9,15 +9,12 @@ import { words } from '../support/words.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/api/*', upstream: 'raw' },
-      { path: '/keep/*', upstream: 'raw', forwardToken: true },
-      { path: '/open/*', upstream: 'raw', public: true },
-      { path: '/live/*', upstream: 'raw', public: true, websocket: {} }
-    ]
-  }
+  config: routesTo(raw.url, [
+    { path: '/api/*' },
+    { path: '/keep/*', forwardToken: true },
+    { path: '/open/*', public: true },
+    { path: '/live/*', public: true, websocket: {} }
+  ])
 })
 const person = {
   id: 7,
@@ -358,7 +355,7 @@ t.test('heads that two parsers could read differently are refused', async t => {
 
 t.test('a request that comes back to the gateway that sent it is refused', async t => {
   // CF-12
-  world.writeRoutes({ upstreams: { self: { url: world.url } }, routes: [{ path: '/*', upstream: 'self' }] })
+  world.writeRoutes(routesTo(world.url, [{ path: '/*' }]))
   t.ok(await world.gateway.reload())
   t.equal((await world.fetch('/loop', { token })).status, 508)
 })

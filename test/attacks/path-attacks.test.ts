@@ -1,25 +1,22 @@
 // A path in disguise leads nowhere that the plain path would not; random paths are held against the rules in fuzz.test.ts.
 import t from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { isAlive } from '../support/oracles.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { words } from '../support/words.ts'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/api/*', upstream: 'raw', roles: ['Agente'] },
-      { path: '/api/admin/*', upstream: 'raw', roles: ['Admin'] },
-      { path: '/api/admin/open', upstream: 'raw', public: true },
-      { path: '/public/*', upstream: 'raw', public: true },
-      { path: '/public/members/*', upstream: 'raw', roles: ['Admin'] },
-      { path: '/p/:name', upstream: 'raw', roles: ['Agente'] },
-      { path: '/strip/*', upstream: 'raw', stripPrefix: '/strip', roles: ['Agente'] },
-      { path: '/api/orders/*', methods: ['DELETE'], upstream: 'raw', roles: ['Admin'] }
-    ]
-  }
+  config: routesTo(raw.url, [
+    { path: '/api/*', roles: ['Agente'] },
+    { path: '/api/admin/*', roles: ['Admin'] },
+    { path: '/api/admin/open', public: true },
+    { path: '/public/*', public: true },
+    { path: '/public/members/*', roles: ['Admin'] },
+    { path: '/p/:name', roles: ['Agente'] },
+    { path: '/strip/*', stripPrefix: '/strip', roles: ['Agente'] },
+    { path: '/api/orders/*', methods: ['DELETE'], roles: ['Admin'] }
+  ])
 })
 const agent = await world.tokenFor({ profiles: ['Agente'] })
 

@@ -3,7 +3,7 @@ import { createHmac, generateKeyPairSync, randomUUID, sign as signWith } from 'n
 import { jwtVerify, SignJWT } from 'jose'
 import t from 'tap'
 import { createAccessTokens } from '../../gateway/tokens/access-token.ts'
-import { startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { routesTo, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { fc } from '../support/worlds.ts'
 
@@ -11,13 +11,10 @@ const PREVIOUS_SECRET = 'the secret of last month still good for verifying'
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
   env: { JWT_PREVIOUS_SECRETS: PREVIOUS_SECRET },
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/api/*', upstream: 'raw' },
-      { path: '/admin/*', upstream: 'raw', roles: ['Admin'] }
-    ]
-  }
+  config: routesTo(raw.url, [
+      { path: '/api/*' },
+      { path: '/admin/*', roles: ['Admin'] }
+    ])
 })
 
 const nowS = () => Math.floor(Date.now() / 1000)

@@ -1,7 +1,7 @@
 // The wall clock jumps: tokens follow it both ways, and nothing that is counted or timed does. DF-18
 import t from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startBackend } from '../support/gateway-process.ts'
 import { claimsOf, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
@@ -15,13 +15,10 @@ t.test('tokens and the Date field follow the clock there and back; what is count
   const clocks = shiftClocks(t)
   const [ldap, backend] = await Promise.all([startOpenLdap(t), startBackend(t)])
   const world = await startGateway(t, {
-    config: {
-      upstreams: { back: { url: backend.url } },
-      routes: [
-        { path: '/app/*', upstream: 'back' },
-        { path: '/few/*', upstream: 'back', public: true, rateLimit: { max: 2, window: '1h' } }
-      ]
-    },
+    config: routesTo(backend.url, [
+      { path: '/app/*' },
+      { path: '/few/*', public: true, rateLimit: { max: 2, window: '1h' } }
+    ]),
     env: { ...ldap.env, JWT_EXPIRES_IN: '1h' }
   })
   const ask = async (path: string, token?: string) =>

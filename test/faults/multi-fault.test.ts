@@ -2,7 +2,7 @@
 // heals. DF-24
 import fc from 'fast-check'
 import t from 'tap'
-import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { routesTo, signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { jsonRequest } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
@@ -28,16 +28,16 @@ const [postgres, redis, ldap, backend, port] = await Promise.all([
   freePort()
 ])
 
-const { folder } = routeFile(t, {
-  upstreams: { back: { url: backend.url } },
-  routes: [
-    { path: '/open/*', upstream: 'back', public: true },
-    { path: '/app/*', upstream: 'back' },
-    { path: '/admins/*', upstream: 'back', roles: ['Admin'] },
-    { path: '/slow/*', upstream: 'back', public: true, timeout: '1s' },
-    { path: '/ws', upstream: 'back', websocket: {} }
-  ]
-})
+const { folder } = routeFile(
+  t,
+  routesTo(backend.url, [
+    { path: '/open/*', public: true },
+    { path: '/app/*' },
+    { path: '/admins/*', roles: ['Admin'] },
+    { path: '/slow/*', public: true, timeout: '1s' },
+    { path: '/ws', websocket: {} }
+  ])
+)
 
 const env = {
   ...baseEnv(folder),

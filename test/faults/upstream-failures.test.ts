@@ -3,7 +3,7 @@
 import t from 'tap'
 import { watchTarget } from '../../gateway/upstream/health.ts'
 import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -11,10 +11,8 @@ import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
-const open = (targets: string[], more: Record<string, unknown> = {}) => ({
-  upstreams: { app: { targets, ...more } },
-  routes: [{ path: '/open/*', upstream: 'app', public: true }]
-})
+const open = (targets: string[], more: Record<string, unknown> = {}) =>
+  routesTo({ targets, ...more }, [{ path: '/open/*', public: true }])
 
 /** A watched target with a clock and probes in the test's hands. */
 const watched = (t: Tap, intervalMs?: number) => {
@@ -131,7 +129,7 @@ t.test('with all targets out requests are still tried, and health says so withou
   }
   const health = await (await world.fetch('/health')).text()
   t.match(JSON.parse(health), { status: 'degraded', checks: { upstreams: 'degraded' } })
-  t.notMatch(health, /127\.0\.0\.1|app/)
+  t.notMatch(health, /127\.0\.0\.1|raw/)
   const line = await world.logged(one => one.msg === 'request' && one.path === '/open/x')
   t.equal(line.reason, 'upstream-unreachable')
 })

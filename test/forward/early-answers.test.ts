@@ -3,7 +3,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 
@@ -62,7 +62,7 @@ for (const isTls of [false, true])
     const b = { url: await startHasty(t, isTls), connectTimeout: '30s', ...(isTls ? { caFile: authority.caFile } : {}) }
     const world = await startGateway(t, {
       postgres,
-      config: { upstreams: { b }, routes: [{ path: '/x', upstream: 'b', public: true }] }
+      config: routesTo(b, [{ path: '/x', public: true }])
     })
     const answers = await Promise.all(Array.from({ length: CLIENTS }, () => upload(world.port)))
     t.same(

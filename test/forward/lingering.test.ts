@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import type { HttpRequest } from '../../gateway/http/request.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startListener } from '../support/http-listener.ts'
 import { listen } from '../support/ports.ts'
 import { connectRaw } from '../support/raw-client.ts'
@@ -34,13 +34,7 @@ const sendThenRead = async (port: number, head: string, bodyBytes: number): Prom
 t.test('a refusal is read after 8 MB that nobody wanted', async t => {
   const upstream = await startRawUpstream(t)
   const world = await startGateway(t, {
-    config: {
-      upstreams: { raw: { url: upstream.url } },
-      routes: [
-        { path: '/private', upstream: 'raw' },
-        { path: '/small', upstream: 'raw', public: true, maxBody: '1MB' }
-      ]
-    }
+    config: routesTo(upstream.url, [{ path: '/private' }, { path: '/small', public: true, maxBody: '1MB' }])
   })
   t.match(await sendThenRead(world.port, 'POST /private HTTP/1.1\r\n', 8 * MEGABYTE), /^HTTP\/1\.1 401 /)
   t.match(await sendThenRead(world.port, 'POST /small HTTP/1.1\r\n', 8 * MEGABYTE), /^HTTP\/1\.1 413 /)
@@ -60,10 +54,7 @@ for (const megabytes of [3, 30])
     })
     const port = await listen(t, backend)
     const world = await startGateway(t, {
-      config: {
-        upstreams: { early: { url: `http://127.0.0.1:${port}` } },
-        routes: [{ path: '/*', upstream: 'early', public: true }]
-      }
+      config: routesTo(`http://127.0.0.1:${port}`, [{ path: '/*', public: true }])
     })
     const text = await sendThenRead(world.port, 'POST /x HTTP/1.1\r\n', megabytes * MEGABYTE)
     t.match(text, /^HTTP\/1\.1 200 OK/)

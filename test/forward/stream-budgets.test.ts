@@ -2,7 +2,7 @@
 import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocketServer } from 'ws'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
@@ -18,14 +18,11 @@ new WebSocketServer({ server: backend })
 const env = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
 const world = await startGateway(t, {
   env,
-  config: {
-    upstreams: { backend: { url: `http://127.0.0.1:${await listen(t, backend)}` } },
-    routes: [
-      { path: '/events/*', upstream: 'backend' },
-      { path: '/plain', upstream: 'backend' },
-      { path: '/live', upstream: 'backend', websocket: {} }
-    ]
-  }
+  config: routesTo(`http://127.0.0.1:${await listen(t, backend)}`, [
+    { path: '/events/*' },
+    { path: '/plain' },
+    { path: '/live', websocket: {} }
+  ])
 })
 
 const open = async (token: string, from: string) => {

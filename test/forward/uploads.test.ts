@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../gateway/http/body-buffer.ts'
-import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { routesTo, startGateway, type WorldOptions } from '../support/gateway.ts'
 import { hurryTimers } from '../support/hurried-timers.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -19,15 +19,12 @@ const startWorld = async (
   { env = {}, upstream: more = {} }: { env?: Record<string, string>; upstream?: object } = {}
 ) => {
   const upstream = await startRawUpstream(t)
-  const config: WorldOptions['config'] = {
-    upstreams: { raw: { url: upstream.url, ...more } },
-    routes: [
-      { path: '/*', upstream: 'raw', public: true },
-      { path: '/streaming', upstream: 'raw', public: true, streaming: true },
-      { path: '/large', upstream: 'raw', public: true, maxBody: '1MB' },
-      { path: '/private', upstream: 'raw' }
-    ]
-  }
+  const config: WorldOptions['config'] = routesTo({ url: upstream.url, ...more }, [
+    { path: '/*', public: true },
+    { path: '/streaming', public: true, streaming: true },
+    { path: '/large', public: true, maxBody: '1MB' },
+    { path: '/private' }
+  ])
   return { upstream, world: await startGateway(t, { postgres, config, env }) }
 }
 
@@ -141,7 +138,7 @@ t.test('once a response has begun, an upload may pause', async t => {
   const url = `http://127.0.0.1:${await listen(t, backend)}`
   const world = await startGateway(t, {
     postgres,
-    config: { upstreams: { early: { url } }, routes: [{ path: '/*', upstream: 'early', public: true }] }
+    config: routesTo(url, [{ path: '/*', public: true }])
   })
   hurryTimers(t)
   const client = await world.connect()

@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from 'node:http'
 import { Server } from 'socket.io'
 import t, { type Test } from 'tap'
 import { launchBrowser } from '../support/browser.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -13,14 +13,11 @@ const PARTNER = 'https://partner.example.org'
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
   env: { FRONTEND_URL: `${FRONTEND}/ui`, CORS_ORIGINS: `${PARTNER}:443/, http://intra.example:8080` },
-  config: {
-    upstreams: { raw: { url: raw.url } },
-    routes: [
-      { path: '/api/*', upstream: 'raw' },
-      { path: '/pages/*', upstream: 'raw', browser: true },
-      { path: '/open/*', upstream: 'raw', public: true }
-    ]
-  }
+  config: routesTo(raw.url, [
+    { path: '/api/*' },
+    { path: '/pages/*', browser: true },
+    { path: '/open/*', public: true }
+  ])
 })
 const token = await world.tokenFor()
 
@@ -91,10 +88,7 @@ t.test('on a named host, a page of PUBLIC_URL reads nothing that a session cooki
   const gateway = await startGateway(t, {
     postgres: world.postgres,
     env: { PUBLIC_URL: 'https://gw.example', CORS_ORIGINS: PARTNER },
-    config: {
-      upstreams: { raw: { url: raw.url } },
-      routes: [{ host: 'a.example', path: '/*', upstream: 'raw', browser: true }]
-    }
+    config: routesTo(raw.url, [{ host: 'a.example', path: '/*', browser: true }])
   })
   for (const origin of ['https://gw.example', PARTNER]) {
     answering(`Access-Control-Allow-Origin: ${origin}\r\nAccess-Control-Allow-Credentials: true\r\n`)
@@ -194,13 +188,10 @@ t.test('a page of another origin reads, posts and polls in a real browser', asyn
   const gateway = await startGateway(t, {
     postgres: world.postgres,
     env: { CORS_ORIGINS: origin },
-    config: {
-      upstreams: { app: { url: `http://127.0.0.1:${port}` } },
-      routes: [
-        { path: '/api/*', upstream: 'app' },
-        { path: '/socket.io/*', upstream: 'app', socketio: { namespaces: { '/': {} } } }
-      ]
-    }
+    config: routesTo(`http://127.0.0.1:${port}`, [
+      { path: '/api/*' },
+      { path: '/socket.io/*', socketio: { namespaces: { '/': {} } } }
+    ])
   })
   const browser = await launchBrowser(t)
   const seenFrom = async (address: string) => {

@@ -1,7 +1,7 @@
 // Queries with raw UTF-8 bytes, as some programs send them, pass as they are; paths with such bytes are refused.
 // RV-19
 import t from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { openStore, person } from '../support/store.ts'
@@ -12,13 +12,10 @@ const [postgres, upstream] = [await startPostgres(t), await startRawUpstream(t)]
 const world = await startGateway(t, {
   postgres,
   env: { BROWSER_SESSION: 'true' },
-  config: {
-    upstreams: { raw: { url: upstream.url } },
-    routes: [
-      { path: '/p/*', upstream: 'raw', public: true },
-      { path: '/pages/*', upstream: 'raw', browser: true }
-    ]
-  }
+  config: routesTo(upstream.url, [
+    { path: '/p/*', public: true },
+    { path: '/pages/*', browser: true }
+  ])
 })
 
 t.test('raw bytes of a query reach the backend as they were sent, in one piece or byte by byte', async t => {

@@ -1,17 +1,14 @@
 // A refusal says no more than it may, to programs as JSON and to people as a page.
 import t from 'tap'
-import { startGateway, type World } from '../support/gateway.ts'
+import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 
 const postgres = await startPostgres(t)
 
-const config = {
-  upstreams: { app: { url: 'http://127.0.0.1:9' } },
-  routes: [
-    { path: '/reports', upstream: 'app', roles: ['Admin', 'Supervisor'] },
-    { path: '/internal', upstream: 'app', requireAssigned: true }
-  ]
-}
+const config = routesTo('http://127.0.0.1:9', [
+  { path: '/reports', roles: ['Admin', 'Supervisor'] },
+  { path: '/internal', requireAssigned: true }
+])
 const CONTACT = 'Ana <ana@corp.example> & co, ramal 7'
 
 const start = (test: Parameters<typeof startGateway>[0], env: Record<string, string> = {}) =>

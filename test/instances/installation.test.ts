@@ -1,7 +1,7 @@
 // Administrators see and end what all instances and workers have, whichever they ask, and are told which did not reply.
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
-import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
+import { routesTo, signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import {
   baseEnv,
   eachAlone,
@@ -47,13 +47,13 @@ interface Started {
 /** Two instances of two workers each. */
 const startWorld = async () => {
   const [postgres, redis, backend] = await Promise.all([startPostgres(t), startRedis(t), startBackend(t)])
-  const files = routeFile(t, {
-    upstreams: { back: { url: backend.url } },
-    routes: [
-      { path: '/open/*', upstream: 'back', public: true },
-      { path: '/ws', upstream: 'back', websocket: {} }
-    ]
-  })
+  const files = routeFile(
+    t,
+    routesTo(backend.url, [
+      { path: '/open/*', public: true },
+      { path: '/ws', websocket: {} }
+    ])
+  )
   const start = async (): Promise<Started> => {
     const port = await freePort()
     const env = { ...baseEnv(files.folder), DATABASE_URL: postgres.url, REDIS_URL: redis.url, PORT: String(port) }

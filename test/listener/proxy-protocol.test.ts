@@ -4,7 +4,7 @@ import net from 'node:net'
 import t, { type Test } from 'tap'
 import { redirectLocation } from '../../gateway/listener/listener.ts'
 import { MAX_V1_BYTES, MAX_V2_BYTES, readProxyHeader } from '../../gateway/listener/proxy-protocol.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
@@ -102,10 +102,7 @@ t.test('a header that will never be one is refused before more than its bound wa
 const startWorld = async (t: Test, env: Record<string, string> = {}) => {
   const upstream = await startRawUpstream(t)
   const world = await startGateway(t, {
-    config: {
-      upstreams: { back: { url: upstream.url } },
-      routes: [{ path: '/open/*', upstream: 'back', public: true }]
-    },
+    config: routesTo(upstream.url, [{ path: '/open/*', public: true }]),
     env: { PROXY_PROTOCOL: 'true', TRUST_PROXY: '127.0.0.1, 10.0.0.0/8', OPS_PORT: '0', ...env }
   })
   return { upstream, world }

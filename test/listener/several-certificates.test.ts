@@ -7,7 +7,7 @@ import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { createCertificateNames } from '../../gateway/values/certificates.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
-import { startGateway, type WorldOptions } from '../support/gateway.ts'
+import { routesTo, startGateway, type WorldOptions } from '../support/gateway.ts'
 import { askHttp2, connectHttp2 } from '../support/http2-client.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -34,13 +34,10 @@ const start = async (t: Test, options: WorldOptions = {}) => {
   })
   const world = await startGateway(t, {
     ...options,
-    config: {
-      upstreams: { back: { url: upstream.url } },
-      routes: [
-        { path: '/open/*', upstream: 'back', public: true },
-        { path: '/ws', upstream: 'back', websocket: {} }
-      ]
-    },
+    config: routesTo(upstream.url, [
+      { path: '/open/*', public: true },
+      { path: '/ws', websocket: {} }
+    ]),
     env: {
       PUBLIC_URL: 'https://gw.example',
       TLS_CERT_FILE: live.map(({ certFile }) => certFile).join(', '),

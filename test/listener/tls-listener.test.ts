@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { type CertificateFiles, createCertificateAuthority } from '../support/certificates.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { routeFile, startBackend, startGatewayProcess } from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -15,13 +15,11 @@ import { startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
-const config = (url: string) => ({
-  upstreams: { back: { url } },
-  routes: [
-    { path: '/open/*', upstream: 'back', public: true },
-    { path: '/ws', upstream: 'back', websocket: {} }
-  ]
-})
+const config = (url: string) =>
+  routesTo(url, [
+    { path: '/open/*', public: true },
+    { path: '/ws', websocket: {} }
+  ])
 
 const certificateFiles = (t: Test) => {
   const folder = t.testdir({})

@@ -9,7 +9,7 @@ import { createLog } from '../../gateway/observe/logging.ts'
 import { startObservation } from '../../gateway/observe/observation.ts'
 import { openOpsListener } from '../../gateway/observe/ops-listener.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
-import { startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
+import { routesTo, startGateway, TEST_SECRET, type World } from '../support/gateway.ts'
 import { freePort, listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -108,7 +108,7 @@ t.test('metrics tell of upstreams, limiter, reloads, streams, lost lines and wea
   const broken = await metricsOf(world)
   t.equal(broken.get('portaria_routes_ok'), 0)
   t.ok((broken.get('portaria_reloads_total{result="failed"}') ?? 0) >= 1)
-  world.writeRoutes({ upstreams: { app: { url: raw.url } }, routes: [{ path: '/new', upstream: 'app', public: true }] })
+  world.writeRoutes(routesTo(raw.url, [{ path: '/new', public: true }]))
   await world.gateway.reload()
   const after = await metricsOf(world)
   t.equal(after.get('portaria_routes_ok'), 1)

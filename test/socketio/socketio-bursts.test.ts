@@ -3,7 +3,7 @@ import http from 'node:http'
 import { Server, type Socket as ServerSocket } from 'socket.io'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { targetAt, upstreamAt } from '../support/routes.ts'
@@ -116,10 +116,7 @@ t.test('a poll that its server ends without a body, as python-engineio does, is 
   })
   const gateway = await startGateway(t, {
     postgres,
-    config: {
-      upstreams: { chat: { url: upstream.url } },
-      routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/': {} } } }]
-    }
+    config: routesTo(upstream.url, [{ path: '/socket.io/*', socketio: { namespaces: { '/': {} } } }])
   })
   const { ask, poll } = engineClients(gateway)
   const session = await poll()

@@ -1,7 +1,7 @@
 // In a namespace with `events` only the events that it names pass, for the people whom it names.
 import type { Socket } from 'engine.io'
 import t, { type Test } from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type Delivery, stockModel } from '../support/socketio-models.ts'
 import { confirm, engineClients, startModelledUpstream } from '../support/socketio-upstream.ts'
@@ -9,16 +9,13 @@ import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
-const routesWith = (port: number, events: object) => ({
-  upstreams: { messaging: { url: `http://127.0.0.1:${port}` } },
-  routes: [
+const routesWith = (port: number, events: object) =>
+  routesTo(`http://127.0.0.1:${port}`, [
     {
       path: '/socket.io/*',
-      upstream: 'messaging',
       socketio: { namespaces: { '/messaging': { roles: ['Agente', 'Supervisor'], events }, '/free': {} } }
     }
-  ]
-})
+  ])
 
 const EVENTS = { send: { roles: ['Agente'] }, '/typing:.*/': {}, ban: { roles: ['Supervisor'] } }
 
@@ -64,7 +61,7 @@ t.test('listed events pass, others are dropped, and an acknowledgement that was 
   gateway.writeRoutes(routesWith(upstream.port, {}))
   t.ok(await gateway.gateway.reload())
   t.match(await counted(), three)
-  gateway.writeRoutes({ ...routesWith(upstream.port, {}), routes: [{ path: '/other/*', upstream: 'messaging' }] })
+  gateway.writeRoutes({ ...routesWith(upstream.port, {}), routes: [{ path: '/other/*', upstream: 'raw' }] })
   t.ok(await gateway.gateway.reload())
   t.notMatch(await counted(), /portaria_socketio_events_refused_total\{/, 'gone with its route')
   raw.socket.destroy()

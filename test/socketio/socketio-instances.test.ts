@@ -4,13 +4,13 @@ import http from 'node:http'
 import { Server } from 'socket.io'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
-import { closeSoon, once } from '../support/socketio-upstream.ts'
-import { startGateway, type World } from '../support/gateway.ts'
+import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { within } from '../support/own-time.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
+import { closeSoon, once } from '../support/socketio-upstream.ts'
 import { startBalancer } from '../support/spread-chats.ts'
 import { until } from '../support/until.ts'
 
@@ -31,10 +31,7 @@ const world = async (t: Test, redisUrl = redis.url, env: Record<string, string> 
   }
   const port = await listen(t, server)
   t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  const config = {
-    upstreams: { chat: { url: `http://127.0.0.1:${port}` } },
-    routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: NAMESPACES } }]
-  }
+  const config = routesTo(`http://127.0.0.1:${port}`, [{ path: '/socket.io/*', socketio: { namespaces: NAMESPACES } }])
   const start = () => startGateway(t, { postgres, config, env: { REDIS_URL: redisUrl, ...env } })
   const gateways = [await start(), await start()] as const
   const [first, second] = gateways

@@ -2,7 +2,7 @@
 // their ways of speaking are understood.
 import type { Socket } from 'engine.io'
 import t, { type Test } from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type Delivery, pythonModel } from '../support/socketio-models.ts'
 import { confirm, engineClients, startModelledUpstream } from '../support/socketio-upstream.ts'
@@ -17,10 +17,9 @@ const world = async (t: Test, onDelivery?: (socket: Socket, delivery: Delivery) 
   const upstream = await startModelledUpstream(t, model, onDelivery)
   const gateway = await startGateway(t, {
     postgres,
-    config: {
-      upstreams: { messaging: { url: `http://127.0.0.1:${upstream.port}` } },
-      routes: [{ path: '/socket.io/*', upstream: 'messaging', socketio: { namespaces: NAMESPACES, ...socketio } }]
-    }
+    config: routesTo(`http://127.0.0.1:${upstream.port}`, [
+      { path: '/socket.io/*', socketio: { namespaces: NAMESPACES, ...socketio } }
+    ])
   })
   const { poll, socket } = engineClients(gateway)
   const logout = (token: string) => gateway.fetch('/auth/logout', { method: 'POST', token })

@@ -6,12 +6,12 @@ import type net from 'node:net'
 import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
 import t, { type Test } from 'tap'
-import { closeSoon, once } from '../support/socketio-upstream.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { acceptOf, buildFrame, closePayload, rawWebSocket } from '../support/raw-websocket.ts'
+import { closeSoon, once } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -65,10 +65,9 @@ const SOCKETIO = {
 const startChat = (t: Test, ports: readonly number[], path = '/socket.io/') =>
   startGateway(t, {
     postgres,
-    config: {
-      upstreams: { chat: { targets: ports.map(port => `http://127.0.0.1:${port}`) } },
-      routes: [{ path: `${path}*`, upstream: 'chat', socketio: SOCKETIO }]
-    }
+    config: routesTo({ targets: ports.map(port => `http://127.0.0.1:${port}`) }, [
+      { path: `${path}*`, socketio: SOCKETIO }
+    ])
   })
 
 const TRANSPORTS = {

@@ -76,6 +76,12 @@ export const signToken = (
   return new SignJWT(present).setProtectedHeader({ alg: 'HS256', typ: 'JWT' }).sign(Buffer.from(secret))
 }
 
+/** The content of a route file whose routes all lead to one backend, except external ones. @param backend its address, or all of it */
+export const routesTo = <T extends object>(backend: string | object, routes: readonly T[]) => ({
+  upstreams: { raw: typeof backend === 'string' ? { url: backend } : backend },
+  routes: routes.map((route): T => ('external' in route ? route : { upstream: 'raw', ...route }))
+})
+
 const createCapture = () => {
   const lines: LogLine[] = []
   const news = createNews()

@@ -6,7 +6,7 @@ import https from 'node:https'
 import tls from 'node:tls'
 import type { Test } from 'tap'
 import { createCertificateAuthority } from './certificates.ts'
-import { startGateway, type WorldOptions } from './gateway.ts'
+import { routesTo, startGateway, type WorldOptions } from './gateway.ts'
 import { startRawUpstream } from './raw-upstream.ts'
 
 interface Place {
@@ -157,16 +157,13 @@ export const startHttp2World = async (t: Test, options: Pick<WorldOptions, 'env'
   const { certFile, keyFile } = authority.issue('one')
   const upstream = await startRawUpstream(t)
   const world = await startGateway(t, {
-    config: {
-      upstreams: { back: { url: upstream.url } },
-      routes: [
-        { path: '/open/*', upstream: 'back', public: true },
-        { path: '/private', upstream: 'back' },
-        { path: '/admin', upstream: 'back', roles: ['Admin'] },
-        { path: '/asked', external: true },
-        { path: '/asked/admin', external: true, roles: ['Admin'] }
-      ]
-    },
+    config: routesTo(upstream.url, [
+      { path: '/open/*', public: true },
+      { path: '/private' },
+      { path: '/admin', roles: ['Admin'] },
+      { path: '/asked', external: true },
+      { path: '/asked/admin', external: true, roles: ['Admin'] }
+    ]),
     ...options,
     env: { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile, PUBLIC_URL: 'https://gw.example', ...options.env }
   })

@@ -5,9 +5,9 @@ import { Server } from 'socket.io'
 import { io } from 'socket.io-client'
 import type { Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
-import { closeSoon } from './socketio-upstream.ts'
 import type { World, WorldOptions } from './gateway.ts'
 import { listen } from './ports.ts'
+import { closeSoon } from './socketio-upstream.ts'
 
 export const PROTOCOLS = ['HTTP', 'SSE', 'WebSocket', 'Socket.IO', 'Socket.IO by polling'] as const
 

@@ -4,7 +4,7 @@ import { createServer, type Server as HttpServer } from 'node:http'
 import { Server, type Socket } from 'engine.io'
 import type { Socket as Client } from 'socket.io-client'
 import type { Test } from 'tap'
-import { startGateway, type World, type WorldOptions } from './gateway.ts'
+import { routesTo, startGateway, type World, type WorldOptions } from './gateway.ts'
 import { listen } from './ports.ts'
 import { rawWebSocket } from './raw-websocket.ts'
 import type { Delivery, ServerModel } from './socketio-models.ts'
@@ -70,7 +70,7 @@ export const startBehindGateway = async (
   const url = `http://127.0.0.1:${await listen(t, server)}`
   t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
   return startGateway(t, {
-    config: { upstreams: { chat: { url } }, routes: [{ path: '/socket.io/*', upstream: 'chat', socketio }] },
+    config: routesTo(url, [{ path: '/socket.io/*', socketio }]),
     ...options
   })
 }

@@ -4,11 +4,11 @@ import type { Duplex } from 'node:stream'
 import { Server } from 'socket.io'
 import { io, type Socket } from 'socket.io-client'
 import type { Test } from 'tap'
-import { closeSoon } from './socketio-upstream.ts'
-import { signToken, TEST_SECRET } from './gateway.ts'
+import { routesTo, signToken, TEST_SECRET } from './gateway.ts'
 import { routeFile, startGatewayProcess } from './gateway-process.ts'
 import { listen } from './ports.ts'
 import type { TestRedis } from './redis.ts'
+import { closeSoon } from './socketio-upstream.ts'
 import { until } from './until.ts'
 
 type Teardown = Pick<Test, 'teardown'>
@@ -80,10 +80,10 @@ const join = (client: Duplex, answer: IncomingMessage, upstream: Duplex, rest: B
 
 export const startSpreadChats = async (t: Teardown, redis: Pick<TestRedis, 'url'>, databaseUrl: string) => {
   const chat = await startChat(t)
-  const { folder } = routeFile(t, {
-    upstreams: { chat: { url: chat.url } },
-    routes: [{ path: '/socket.io/*', upstream: 'chat', socketio: { namespaces: { '/chat': {} } } }]
-  })
+  const { folder } = routeFile(
+    t,
+    routesTo(chat.url, [{ path: '/socket.io/*', socketio: { namespaces: { '/chat': {} } } }])
+  )
   const stores = { DATABASE_URL: databaseUrl, REDIS_URL: redis.url }
   const env = { ...stores, WORKERS: '2', STREAMS_PER_IP: '100%', CONNECTIONS_PER_IP: '2000' }
   const instances = [await startGatewayProcess(t, folder, env), await startGatewayProcess(t, folder, env)]

@@ -1,7 +1,7 @@
 // Which requests share a connection to a backend: never those of two clients where one could get the other's response or login.
 import t, { type Test } from 'tap'
 import { createCertificateAuthority } from '../support/certificates.ts'
-import { startGateway, type World } from '../support/gateway.ts'
+import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, type RawUpstream, startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
@@ -16,13 +16,10 @@ const startWorld = async (t: Test, raw: RawUpstream, options = {}, env = {}): Pr
   return startGateway(t, {
     postgres,
     env,
-    config: {
-      upstreams: { b },
-      routes: [
-        { path: '/*', upstream: 'b', public: true },
-        { path: '/socket.io/*', upstream: 'b', socketio: { namespaces: { '/': {} } } }
-      ]
-    }
+    config: routesTo(b, [
+      { path: '/*', public: true },
+      { path: '/socket.io/*', socketio: { namespaces: { '/': {} } } }
+    ])
   })
 }
 const get = (path: string, fields = '') => `GET ${path} HTTP/1.1\r\nHost: gw\r\n${fields}\r\n`

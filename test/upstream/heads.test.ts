@@ -9,8 +9,8 @@ import { identityFields } from '../../gateway/upstream/headers/identity-headers.
 import { privateAnswersOf } from '../../gateway/upstream/headers/private-answers.ts'
 import { createUpstreamHeads } from '../../gateway/upstream/headers/upstream-head.ts'
 import { exchangeOf } from '../support/exchanges.ts'
-import { parseHead } from '../support/upstream-connections.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
+import { parseHead } from '../support/upstream-connections.ts'
 
 const OWN = `pt_${'o'.repeat(43)}`
 const heads = createUpstreamHeads({

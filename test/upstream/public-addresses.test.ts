@@ -1,6 +1,6 @@
 // Which host a backend receives; its own addresses and cookies are made public ones on their way to the client.
 import t from 'tap'
-import { startGateway, type World } from '../support/gateway.ts'
+import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { measureWork } from '../support/own-time.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
@@ -151,10 +151,7 @@ t.test('a backend receives its own host or, with preserveHost, the one asked for
 
 t.test('while PUBLIC_URL is unset, or with *, any well-formed host is passed on', async t => {
   const { postgres } = world
-  const configFor = (upstream: object) => ({
-    upstreams: { raw: { url: raw.url, ...upstream } },
-    routes: [{ path: '/x', upstream: 'raw', public: true }]
-  })
+  const configFor = (upstream: object) => routesTo({ url: raw.url, ...upstream }, [{ path: '/x', public: true }])
   const unset = await startGateway(t, { postgres, config: configFor({}) })
   t.same(await told(unset, '/x', 'anything.example:81'), [`127.0.0.1:${port}`, 'anything.example:81'])
   const config = configFor({ preserveHost: true })

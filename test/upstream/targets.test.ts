@@ -6,7 +6,7 @@ import type { Upstream } from '../../gateway/routes/upstream.ts'
 import { createUpstreamPool } from '../../gateway/upstream/upstream-pool.ts'
 import { createUpstreams } from '../../gateway/upstream/upstreams.ts'
 import { shiftClocks } from '../support/clocks.ts'
-import { startGateway, type World } from '../support/gateway.ts'
+import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, type RawRequest, startRawUpstream } from '../support/raw-upstream.ts'
@@ -16,13 +16,11 @@ import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
-const open = (upstream: Record<string, unknown>) => ({
-  upstreams: { app: upstream },
-  routes: [
-    { path: '/open/*', upstream: 'app', public: true },
-    { path: '/socket', upstream: 'app', public: true, websocket: {} }
-  ]
-})
+const open = (upstream: Record<string, unknown>) =>
+  routesTo(upstream, [
+    { path: '/open/*', public: true },
+    { path: '/socket', public: true, websocket: {} }
+  ])
 
 const BUSY = 'HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy'
 const text = async (world: World, path = '/open/x') => (await world.fetch(path)).text()

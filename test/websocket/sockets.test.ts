@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { closePayload } from '../../gateway/websocket/frames.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
@@ -36,14 +36,11 @@ backend.on('upgrade', (req, socket, head) => {
 })
 const port = await listen(t, backend)
 
-const config = {
-  upstreams: { backend: { url: `http://127.0.0.1:${port}` } },
-  routes: [
-    { path: '/live', upstream: 'backend', roles: ['Agente'], websocket: {} },
-    { path: '/events', upstream: 'backend', roles: ['Agente'] },
-    { path: '/sized', upstream: 'backend', roles: ['Agente'] }
-  ]
-}
+const config = routesTo(`http://127.0.0.1:${port}`, [
+  { path: '/live', roles: ['Agente'], websocket: {} },
+  { path: '/events', roles: ['Agente'] },
+  { path: '/sized', roles: ['Agente'] }
+])
 const env = { STREAMS_PER_USER: '100%', STREAMS_PER_IP: '100%' }
 const world = await startGateway(t, { postgres, config, env })
 const token = await world.tokenFor()
@@ -118,7 +115,7 @@ t.test('waves of sockets, cut on either side and all back at once, leave no sock
 // RW-60
 t.test('a reload checks a stream by the method that opened it, and one that is just opening too', async t => {
   const backendRoute = (path: string, role: string, methods?: string[]) => ({
-    ...{ path, upstream: 'backend', roles: [role] },
+    ...{ path, upstream: 'raw', roles: [role] },
     ...(methods === undefined ? {} : { methods })
   })
   const load = async (...routes: object[]) => {

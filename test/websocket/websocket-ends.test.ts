@@ -2,20 +2,24 @@
 // Ends of rights within a second, on two instances: test/account/endings.test.ts.
 import t, { type Test } from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
-import { startGateway, type World } from '../support/gateway.ts'
+import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { measureWork, within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { buildFrame, closeCodeIn, closePayload, rawWebSocket, startWebSocketUpstream } from '../support/raw-websocket.ts'
+import {
+  buildFrame,
+  closeCodeIn,
+  closePayload,
+  rawWebSocket,
+  startWebSocketUpstream
+} from '../support/raw-websocket.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
 /** One route to one backend. */
-const live = (url: string, websocket: object = {}, more: object = {}) => ({
-  upstreams: { backend: { url } },
-  routes: [{ path: '/ws', upstream: 'backend', websocket, ...more }]
-})
+const live = (url: string, websocket: object = {}, more: object = {}) =>
+  routesTo(url, [{ path: '/ws', websocket, ...more }])
 
 const startLive = (t: Test, url: string, websocket = {}, env = {}) =>
   startGateway(t, { postgres, config: live(url, websocket), env })
@@ -106,14 +110,11 @@ t.test('what a client does wrong ends in 1002, 1007 or 1009 and a clean close up
 t.test('another route that a path may be read as ends a socket when it no longer admits it', async t => {
   const { users } = await openStore(t, postgres, postgres.url)
   const upstream = await startWebSocketUpstream(t)
-  const route = { upstream: 'backend', websocket: {} }
-  const configFor = (role: string) => ({
-    upstreams: { backend: { url: upstream.url } },
-    routes: [
-      { path: '/api/*', ...route },
-      { path: '/api/reports', roles: [role], ...route }
-    ]
-  })
+  const configFor = (role: string) =>
+    routesTo(upstream.url, [
+      { path: '/api/*', websocket: {} },
+      { path: '/api/reports', roles: [role], websocket: {} }
+    ])
   const gateway = await startGateway(t, { postgres, config: configFor('Supervisor') })
   const { user } = await users.syncPerson(person('eva'))
   const give = async (...profiles: string[]) => {
@@ -142,9 +143,9 @@ t.test('another route that a path may be read as ends a socket when it no longer
 // RV-51
 t.test('a reload ends sockets whose route no longer takes them', async t => {
   const { open, gateway, upstream, swap } = await world(t)
-  for (const more of [{ upstream: 'backend' }, { external: true }]) {
+  for (const more of [{ upstream: 'raw' }, { external: true }]) {
     const { raw } = await open()
-    gateway.writeRoutes({ upstreams: { backend: { url: upstream.url } }, routes: [{ path: '/ws', ...more }] })
+    gateway.writeRoutes(routesTo(upstream.url, [{ path: '/ws', ...more }]))
     t.ok(await gateway.gateway.reload())
     await raw.closed
     t.equal(raw.closeCode(), 4403)
@@ -243,7 +244,7 @@ t.test("a backend's message over maxMessage is named to both sides and logged", 
   await until(() => raw.closeCode() === 1011, 'closed')
   t.match(raw.frames().toString('latin1'), 'upstream message too big')
   t.match(await gateway.logged(({ side }) => side === 'upstream'), {
-    ...{ level: 40, code: 1009, reason: 'message too big', upstream: 'backend', route: '/ws', maxMessage: 1000 }
+    ...{ level: 40, code: 1009, reason: 'message too big', upstream: 'raw', route: '/ws', maxMessage: 1000 }
   })
   await until(() => closeCodeIn(peer.received) === 1009, 'told')
 })

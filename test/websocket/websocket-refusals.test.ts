@@ -1,10 +1,10 @@
 // An upgrade that may not pass is refused in plain HTTP before any 101, and leaves nothing open.
 import type net from 'node:net'
 import t, { type Test } from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { type RawRequest, startRawUpstream } from '../support/raw-upstream.ts'
-import { type UpgradeOptions, rawWebSocket, switchingProtocols } from '../support/raw-websocket.ts'
+import { rawWebSocket, switchingProtocols, type UpgradeOptions } from '../support/raw-websocket.ts'
 import { until } from '../support/until.ts'
 import { words } from '../support/words.ts'
 
@@ -26,13 +26,10 @@ const world = async (t: Test, answer: Answer, { route = {}, env = {} }: { route?
   const gateway = await startGateway(t, {
     postgres,
     env: { PUBLIC_URL: 'http://gateway.test', ...env },
-    config: {
-      upstreams: { backend: { url: upstream.url } },
-      routes: [
-        { path: '/ws', upstream: 'backend', websocket: { origins: ['https://app.example.org'] }, ...route },
-        { path: '/hasty', upstream: 'backend', websocket: {}, timeout: '300ms' }
-      ]
-    }
+    config: routesTo(upstream.url, [
+      { path: '/ws', websocket: { origins: ['https://app.example.org'] }, ...route },
+      { path: '/hasty', websocket: {}, timeout: '300ms' }
+    ])
   })
   const token = await gateway.tokenFor({ id: 7 })
   const ask = async ({ headers = {}, ...options }: UpgradeOptions = {}) => {

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { buildFrame } from '../../gateway/websocket/frames.ts'
 import { startBackends } from '../../tools/matrix/backend.ts'
-import { startGateway } from '../support/gateway.ts'
+import { routesTo, startGateway } from '../support/gateway.ts'
 import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -37,7 +37,7 @@ const startEcho = async (t: Test, options: object = {}) => {
 const startLive = (t: Test, upstream: object, websocket = {}, more = {}) =>
   startGateway(t, {
     postgres,
-    config: { upstreams: { backend: upstream }, routes: [{ path: '/ws', upstream: 'backend', websocket, ...more }] }
+    config: routesTo(upstream, [{ path: '/ws', websocket, ...more }])
   })
 
 const bearer = async (gateway: { tokenFor(user: { id: number }): Promise<string> }) =>

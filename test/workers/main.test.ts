@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { openDatabase } from '../../gateway/store/database.ts'
 import { failureText } from '../../gateway/workers/start-failure.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
+import { routesTo } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { measureOwnTime } from '../support/own-time.ts'
 import { freePort } from '../support/ports.ts'
@@ -16,12 +17,7 @@ import { quiet } from '../support/quiet.ts'
 import { makeFolder } from '../support/server-process.ts'
 import { until } from '../support/until.ts'
 
-const OPEN = { routes: [{ path: '/open/*', upstream: 'back', public: true }] }
-
-const config = (url: string, more: object[] = []) => ({
-  upstreams: { back: { url } },
-  routes: [...OPEN.routes, ...more]
-})
+const config = (url: string, more: object[] = []) => routesTo(url, [{ path: '/open/*', public: true }, ...more])
 
 const startWorld = async (t: Test, env: Record<string, string> = {}) => {
   const [postgres, backend, port] = await Promise.all([startPostgres(t), startBackend(t), freePort()])
@@ -131,7 +127,7 @@ t.test('SIGHUP reads the route files again; a broken one changes nothing', async
   t.equal((await get('/new/x')).status, 401)
   gateway.signal('SIGHUP')
   await gateway.logged('route files unchanged; the route table stays in use')
-  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+  files.write(config(backend.url, [{ path: '/new/*', public: true }]))
   gateway.signal('SIGHUP')
   await until(async () => (await get('/new/x')).status === 200)
   files.write('routes: [')

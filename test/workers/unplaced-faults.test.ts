@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
+import { routesTo } from '../support/gateway.ts'
 import {
   type GatewayProcess,
   isAlive,
@@ -23,13 +24,13 @@ const FAULTS = {
 /** Every process of the gateway commits the fault when it gets SIGUSR2, twice. */
 const startWorld = async (t: Test, fault: keyof typeof FAULTS, env: Record<string, string> = {}) => {
   const [postgres, backend] = await Promise.all([startPostgres(t), startBackend(t)])
-  const { folder } = routeFile(t, {
-    upstreams: { back: { url: backend.url } },
-    routes: [
-      { path: '/open/*', upstream: 'back', public: true },
-      { path: '/slow/*', upstream: 'back', public: true }
-    ]
-  })
+  const { folder } = routeFile(
+    t,
+    routesTo(backend.url, [
+      { path: '/open/*', public: true },
+      { path: '/slow/*', public: true }
+    ])
+  )
   const preload = join(t.testdir(), 'fault.mjs')
   const commit = `setImmediate(() => { ${FAULTS[fault]} })`
   writeFileSync(preload, `process.on('SIGUSR2', () => { ${commit}; ${commit} })\n`)

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { createMembers } from '../../gateway/workers/members.ts'
 import { createRestarts } from '../../gateway/workers/primary.ts'
-import { signToken, TEST_SECRET } from '../support/gateway.ts'
+import { routesTo, signToken, TEST_SECRET } from '../support/gateway.ts'
 import {
   baseEnv,
   eachAlone,
@@ -25,15 +25,13 @@ import { startRedis } from '../support/redis.ts'
 import { undisturbed } from '../support/undisturbed.ts'
 import { succeeds, until } from '../support/until.ts'
 
-const config = (url: string, more: object[] = []) => ({
-  upstreams: { back: { url } },
-  routes: [
-    { path: '/open/*', upstream: 'back', public: true },
-    { path: '/slow/*', upstream: 'back', public: true },
-    { path: '/ws', upstream: 'back', websocket: {} },
+const config = (url: string, more: object[] = []) =>
+  routesTo(url, [
+    { path: '/open/*', public: true },
+    { path: '/slow/*', public: true },
+    { path: '/ws', websocket: {} },
     ...more
-  ]
-})
+  ])
 
 const startWorld = async (t: Test, env: Record<string, string> = {}) => {
   const { DATABASE_URL = (await startPostgres(t)).url } = env
@@ -165,7 +163,7 @@ t.test('a reload reaches all workers, a broken file none, nor a replacement; the
   gateway.signal('SIGHUP')
   await until(() => gateway.lines().filter(({ msg }) => msg.startsWith('route files unchanged')).length >= 2)
 
-  files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+  files.write(config(backend.url, [{ path: '/new/*', public: true }]))
   gateway.signal('SIGHUP')
   await until(() => gateway.lines().filter(({ msg }) => msg === 'route files reloaded').length >= 2)
   t.same(await statuses('/new/x'), new Set([200]))
@@ -299,7 +297,7 @@ t.test('two workers without their database', async t => {
       t.equal(await ops('/ready'), 'ready\n')
       // The one that starts has read the route files, and waits.
       await gateway.logged('the database is not available yet; trying again')
-      files.write(config(backend.url, [{ path: '/new/*', upstream: 'back', public: true }]))
+      files.write(config(backend.url, [{ path: '/new/*', public: true }]))
       await gateway.logged('route files reloaded')
       process.kill(second, 'SIGKILL')
       await until(async () => (await ops('/ready')) === 'starting\n', 'no worker serves')

@@ -9,6 +9,7 @@ import { heldBodyBytes } from '../../../gateway/http/body-buffer.ts'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
 import { collectGarbage } from '../../support/garbage.ts'
+import { startTlsServer } from '../../support/http-listener.ts'
 import {
   askHttp2,
   connectFrames,
@@ -18,7 +19,6 @@ import {
   literal,
   startHttp2World
 } from '../../support/http2-client.ts'
-import { startTlsServer } from '../../support/http-listener.ts'
 import { OK } from '../../support/raw-upstream.ts'
 import { until } from '../../support/until.ts'
 
