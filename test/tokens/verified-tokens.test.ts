@@ -1,4 +1,4 @@
-// What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08
+// What a token must say to be ours, and which of those that are ours still count. JW-01, JW-02, JW-04, JW-08, JW-09, JW-20
 import { createHmac } from 'node:crypto'
 import t from 'tap'
 import { GatewayError, Unauthenticated } from '../../gateway/errors.ts'
@@ -157,6 +157,7 @@ t.test('a token is issued for the configured life or less, and a later one of it
   t.equal(first.addresses, undefined, 'no claim without networks')
   t.match(first.tokenId, /^[0-9a-f-]{36}$/)
   t.not(read(await tokens.issue(user, 4)).tokenId, first.tokenId)
+  t.equal(tokens.signedBy(await tokens.issue(user, 4)), 0, 'by the present secret')
   t.equal(read(await tokens.issue(user, 4, { expiresAt: NOW_S + 60.9 })).expiresAt, NOW_S + 60)
   t.equal(read(await tokens.issue(user, 4, { expiresAt: NOW_S + 9999 })).expiresAt, NOW_S + 3600)
   t.same(read(await tokens.issue(user, 4, { addresses: ['10.0.0.0/8'] })).addresses, ['10.0.0.0/8'])
