@@ -1,6 +1,6 @@
 // Shows Admins which roles each route requires, and explains the decision on a request.
 import { BadRequest } from '../errors.ts'
-import { accessMatrix, distinguishedBy, type MatrixRow } from '../explain/access-matrix.ts'
+import { distinguishedBy, type MatrixRow, matrixRows } from '../explain/access-matrix.ts'
 import { readAsker } from '../explain/askers.ts'
 import { countedHost, explain, explanationJson } from '../explain/explain.ts'
 import { type Endpoints, pageFrom } from '../http/own-requests.ts'
@@ -62,7 +62,7 @@ function* itemsOf({ routes, profiles }: RouteTable, options: DecideOptions): Par
   const askers = yield* distinguishedBy(routes.filter(isOfFiles), options, profiles)
   const items: RouteItem[] = []
   for (const route of routes) {
-    items.push(...accessMatrix([route], options, askers).map(itemOf))
+    items.push(...matrixRows(route, options, askers).map(itemOf))
     yield
   }
   return items

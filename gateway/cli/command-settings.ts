@@ -21,10 +21,7 @@ const readSome = <T>(environment: Environment, names: readonly VariableName[], r
 }
 
 const settingsRefusal = (mistakes: readonly Mistake[]): CannotRun =>
-  new CannotRun(
-    'These settings have errors:',
-    mistakes.map(mistake => formatMistakes([mistake]))
-  )
+  new CannotRun('These settings have errors:', formatMistakes(mistakes).split('\n'))
 
 /** All settings. Throws {@link CannotRun} if there is a mistake in any. */
 export const allSettings = (environment: Environment) => {

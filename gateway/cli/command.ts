@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import { EnvFileError, withEnvFile } from '../settings/env-file.ts'
 import type { Environment } from '../settings/reader.ts'
-import { createTerminal, plain, type Terminal, wrap } from './terminal.ts'
+import { createTerminal, plain, type Terminal, type TerminalSize, wrap } from './terminal.ts'
 
 export interface Report {
   /** Whether the command found a problem: exit code 1. */
@@ -26,19 +26,14 @@ export class CannotRun extends Error {
   }
 }
 
-interface Output extends NodeJS.WritableStream {
-  readonly isTTY?: boolean
-  readonly columns?: number
-}
-
 /** The parts of the process that a command may use. */
 export interface Cli {
   readonly environment: Environment
   /** Read beside the environment if it is there and --env-file names no other. */
   readonly envFile?: string
   readonly stdin: NodeJS.ReadableStream
-  readonly stdout: Output
-  readonly stderr: Output
+  readonly stdout: NodeJS.WritableStream & TerminalSize
+  readonly stderr: NodeJS.WritableStream & TerminalSize
   setExitCode(code: 0 | 1 | 2): void
 }
 
@@ -46,7 +41,7 @@ export const examplesText = (examples: readonly string[]): string =>
   `\nExamples:\n${examples.map(line => `  portaria ${line}`).join('\n')}`
 
 /** Adds a command to the program. */
-export type Add = (program: Command, define: ReturnType<typeof defining>) => void
+export type Add = (program: Command, define: ReturnType<typeof defining>, cli: Cli) => void
 
 /** Registers a command with what all commands share: `--json`, examples in its help, and settings from the file of variables. */
 export const defining =

@@ -1,6 +1,6 @@
 // Prints a script with which a shell completes commands and their options.
 import { Argument, type Command } from 'commander'
-import { type Cli, examplesText } from './command.ts'
+import { type Add, examplesText } from './command.ts'
 
 /** A command, such as `client create`, and what may follow it, with what that does. */
 interface Place {
@@ -52,7 +52,7 @@ const fish = (places: readonly Place[]): string =>
 
 const SHELLS: Readonly<Record<string, (places: readonly Place[]) => string>> = { bash, zsh, fish }
 
-export const addCompletion = (program: Command, _: unknown, cli: Cli): void => {
+export const addCompletion: Add = (program, _, cli) => {
   program
     .command('completion')
     .description('print a script with which a shell completes commands and options')

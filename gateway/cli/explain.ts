@@ -1,14 +1,18 @@
 // Explains the gateway's decision on a request, with the rule and the line that defines it.
 import { resolve } from 'node:path'
-import { readAsker } from '../explain/askers.ts'
+import { type NamedAsker, readAsker } from '../explain/askers.ts'
 import { countedHost, type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'
 import { eventExplanationJson, explainEvent } from '../explain/explain-event.ts'
+import { LOOP_FIELD } from '../http/fields.ts'
+import type { User } from '../identity.ts'
 import { readTarget } from '../route-files/test-lines.ts'
-import type { RouteTable } from '../routes/route.ts'
+import type { Route, RouteTable } from '../routes/route.ts'
+import type { Upstream } from '../routes/upstream.ts'
+import { requestRulesOf } from '../upstream/headers/header-rules.ts'
+import { identityHeaderBlock } from '../upstream/headers/identity-headers.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { decideOptions, requestHost, routeFolder } from './command-settings.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
-import { type ReceivedHeaders, receivedHeaders } from './received-headers.ts'
 import { plain, type Terminal, table } from './terminal.ts'
 import { askerOfToken, type TokenAsker } from './token-asker.ts'
 
@@ -119,8 +123,9 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
   const countsAs = countedHost(path, requestHost(cli.environment), routes)
   const explanation = explain(routes, { method, ...asked, countsAs, asker: who.asker, tokenFault: who.fault }, rules)
   const { question, match, forwarded } = explanation
-  const isListed = options.headers === true && forwarded !== undefined && match.route !== undefined
-  const received = isListed ? receivedHeaders(match.route, who.asker) : undefined
+  const { route } = match
+  const isListed = options.headers === true && forwarded !== undefined && route?.upstream !== undefined
+  const received = isListed ? receivedHeaders(route, route.upstream, who.asker) : undefined
   const { host, target } = question
   const title = `${method} ${host === undefined ? '' : `https://${host}`}${target}`
   const readAs = explanation.path === target ? undefined : explanation.path
@@ -133,7 +138,7 @@ const answer = async (cli: Cli, method: string, path: string, options: ExplainOp
     },
     text: terminal =>
       [
-        textOf({ title, readAs, upstream: match.route?.upstream?.name, ...explanation }, around, terminal),
+        textOf({ title, readAs, upstream: route?.upstream?.name, ...explanation }, around, terminal),
         ...headersText(received, terminal),
         checkedFolder(folder, terminal)
       ].join('\n\n')
@@ -178,10 +183,56 @@ const textOf = (answer: Answer, { who, isForEverybody }: Surroundings, terminal:
   return lines.join('\n')
 }
 
-const headersText = (received: ReceivedHeaders | undefined, { dim }: Terminal): string[] => {
+const headersText = (received: ReturnType<typeof receivedHeaders> | undefined, { dim }: Terminal): string[] => {
   if (received === undefined) return []
   const { lines, removed } = received
   const lost = removed.length === 0 ? [] : [dim(plain(`Removed from the client's request: ${removed.join(', ')}`))]
   const heading = 'In addition to what the client sent, the backend receives:'
   return [[heading, ...lines.map(line => `  ${plain(line)}`), ...lost].join('\n')]
+}
+
+/** For what only a live request knows. */
+const PLACEHOLDERS = {
+  id: '<id>',
+  name: '<name>',
+  email: '<email>',
+  username: '<username>',
+  provider: '<provider>',
+  profiles: ['<profiles>'],
+  areas: ['<areas>'],
+  areaPrincipal: '<areaPrincipal>',
+  accessStatus: '<accessStatus>'
+}
+
+/** The header lines that a backend receives for a request of this person. */
+const receivedHeaders = (route: Route, upstream: Upstream, asker: NamedAsker) => {
+  // Placeholders are text where a person has a number or one of a few words.
+  const user = { ...PLACEHOLDERS, ...asker.user } as unknown as User
+  const hasIdentity = !route.public && route.socketio === undefined
+  const passesToken = hasIdentity && (route.forwardToken || route.ownAuthorization)
+  const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? '' : route.stripPrefix
+  const { identityHeaders = [] } = upstream
+  const { set, remove } = upstream.requestHeaders ?? { set: [], remove: [] }
+  const rules = requestRulesOf(upstream)
+  const lines = [
+    `host: ${upstream.preserveHost ? '<host asked for>' : upstream.targets[0]?.authority}`,
+    passesToken ? 'authorization: <as the client sent it>' : '',
+    'x-forwarded-for: <client address>',
+    'x-forwarded-proto: <http or https>',
+    'x-forwarded-host: <host asked for>',
+    prefix === '' ? '' : `x-forwarded-prefix: ${prefix}`,
+    'x-real-ip: <client address>',
+    'x-request-id: <request id>',
+    `${LOOP_FIELD}: <gateways that the request has passed>`,
+    hasIdentity ? identityHeaderBlock(user) : '',
+    upstream.assertion && hasIdentity ? 'x-user-assertion: <signed assertion>' : '',
+    rules?.lines ?? '',
+    hasIdentity ? (rules?.identityLines({ user }) ?? '') : ''
+  ]
+  return {
+    /** `name: value`; parts in angle brackets vary by request. */
+    lines: lines.flatMap(line => line.split('\r\n')).filter(line => line !== ''),
+    /** Names that do not pass from the client, in addition to those that never do. */
+    removed: [...set.map(([name]) => name), ...identityHeaders.map(({ name }) => name), ...remove]
+  }
 }

@@ -7,7 +7,7 @@ import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { allSettings, routeFolder } from './command-settings.ts'
 import { withDatabase } from './open-store.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
-import { plain, type Terminal, table, wrap } from './terminal.ts'
+import { note, table } from './terminal.ts'
 
 interface GrantsOptions {
   readonly config?: string
@@ -51,7 +51,7 @@ const list = async (environment: Environment, config: string | undefined): Promi
     ...(isCounted ? [String(people)] : []),
     place
   ])
-  const note = isCounted
+  const counting = isCounted
     ? 'People: the number of people who were in the group at their last login or recheck.'
     : `People are not counted. ${counted}`
   return {
@@ -59,11 +59,9 @@ const list = async (environment: Environment, config: string | undefined): Promi
     text: terminal =>
       rows.length === 0
         ? `The route files in ${resolve(folder)} grant nothing to groups.`
-        : [table(heading, cells, terminal), '', ...dimmed(note, terminal), checkedFolder(folder, terminal)].join('\n')
+        : [table(heading, cells, terminal), '', note(counting, terminal), checkedFolder(folder, terminal)].join('\n')
   }
 }
-
-const dimmed = (text: string, { dim, width }: Terminal): string[] => wrap(plain(text), width).map(dim)
 
 /** The number of people last seen in each group, or the reason why the database cannot be read. */
 const count = async (environment: Environment, grants: Grants): Promise<readonly number[] | string> => {

@@ -1,12 +1,12 @@
 // Prints a table of all routes and kinds of people that shows who may pass where.
-import { accessMatrix, distinguishedBy } from '../explain/access-matrix.ts'
+import { distinguishedBy, matrixRows } from '../explain/access-matrix.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { atOnce } from '../routes/in-parts.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { decideOptions, routeFolder } from './command-settings.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
-import { table, wrap } from './terminal.ts'
+import { note, table } from './terminal.ts'
 
 interface MatrixOptions {
   readonly config?: string
@@ -29,14 +29,16 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
   const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
   const options = decideOptions(environment)
   const askers = atOnce(distinguishedBy(listed, options, profiles))
-  const rows = accessMatrix(listed, options, askers).map(({ id, route, allowed }) => ({
-    id,
-    upstream: route.upstream?.name ?? (route.external ? 'external' : "the gateway's own"),
-    place: formatLocation(route.place),
-    ...(route.host === undefined ? {} : { host: route.host }),
-    ...(route.from === undefined ? {} : { from: route.from.map(formatNetwork) }),
-    allowed
-  }))
+  const rows = listed
+    .flatMap(route => matrixRows(route, options, askers))
+    .map(({ id, route, allowed }) => ({
+      id,
+      upstream: route.upstream?.name ?? (route.external ? 'external' : "the gateway's own"),
+      place: formatLocation(route.place),
+      ...(route.host === undefined ? {} : { host: route.host }),
+      ...(route.from === undefined ? {} : { from: route.from.map(formatNetwork) }),
+      allowed
+    }))
   const heading = ['route', ...askers.map(({ name }) => name), 'upstream']
   const alike = SPECIAL.filter(([kind]) => !askers.some(({ name }) => kind.test(name))).map(([, words]) => words)
   const byHost = Map.groupBy(rows, ({ host = [] }) => host.join(', '))
@@ -53,8 +55,7 @@ const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptio
           upstream
         ])
       ])
-      const notes =
-        alike.length === 0 ? [] : wrap(`As ROLE passes: ${alike.join(', ')}.`, terminal.width).map(terminal.dim)
+      const notes = alike.length === 0 ? [] : [note(`As ROLE passes: ${alike.join(', ')}.`, terminal)]
       return [table(heading, lines, terminal), '', ...notes, checkedFolder(folder, terminal)].join('\n')
     }
   }

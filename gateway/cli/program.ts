@@ -1,15 +1,13 @@
 // Defines the command line: one command per file, and an exit code for every outcome.
 import { Command, CommanderError, Help } from 'commander'
 import { VERSION } from '../values/version.ts'
-import { type Cli, defining } from './command.ts'
-
-type Add = (program: Command, define: ReturnType<typeof defining>, cli: Cli) => void
+import { type Add, type Cli, defining } from './command.ts'
 
 /** Commands by what a person wants to do. Each is loaded only if it may have been called. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Add>>>>> = {
   'Run:': {
     start: async () => (await import('./start.ts')).addStart,
-    demo: async () => (await import('./demo.ts')).addDemo
+    demo: async () => (await import('./start.ts')).addDemo
   },
   'Set up:': {
     env: async () => (await import('./env.ts')).addEnv,

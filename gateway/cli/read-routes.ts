@@ -7,7 +7,7 @@ import { listRouteFiles, readRouteFiles } from '../route-files/read.ts'
 import { ownRoutes } from '../routes/own-routes.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { CannotRun } from './command.ts'
-import { plain, type Terminal, wrap } from './terminal.ts'
+import { note, type Terminal } from './terminal.ts'
 import { weakerNeighbours } from './weaker-neighbours.ts'
 
 export type CheckedRoutes = Awaited<ReturnType<typeof checkRoutes>>
@@ -15,7 +15,7 @@ export type CheckedRoutes = Awaited<ReturnType<typeof checkRoutes>>
 /** Reads, validates and tests a directory of route files. Throws {@link CannotRun} if there is no such directory. */
 export const checkRoutes = async (folder: string, surroundings: LoadOptions = {}, readsCertificates = true) => {
   const files = (await namesIn(folder)).length
-  const definitions = await readRouteFiles(folder, { readsCertificates })
+  const definitions = await readRouteFiles(folder, readsCertificates)
   const counted = { tests: definitions.tests.length, files, certificateFiles: definitions.certificateFiles }
   try {
     const { table, warnings } = await loadDefinitions(definitions, ownRoutes(), surroundings)
@@ -35,10 +35,8 @@ export const readTable = async (folder: string): Promise<RouteTable> => {
 }
 
 /** Names the files that a result is about, because a running gateway may use a different directory. */
-export const checkedFolder = (folder: string, { dim, width }: Terminal): string =>
-  wrap(plain(`Route files: ${resolve(folder)}; a running gateway may use others (UPSTREAM_CONFIG).`), width)
-    .map(dim)
-    .join('\n')
+export const checkedFolder = (folder: string, terminal: Terminal): string =>
+  note(`Route files: ${resolve(folder)}; a running gateway may use others (UPSTREAM_CONFIG).`, terminal)
 
 const namesIn = async (folder: string): Promise<string[]> => {
   try {

@@ -1,29 +1,37 @@
-// Runs the gateway until a signal ends it.
+// Runs the gateway until a signal ends it; or the demo: the gateway, a directory, a cloud provider and backends in one process.
+import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import { EnvFileError, withEnvFile } from '../settings/env-file.ts'
-import type { Environment } from '../settings/reader.ts'
-import { type Cli, examplesText } from './command.ts'
+import { moduleUrl } from '../values/package-files.ts'
+import { type Add, CannotRun, examplesText, reportFailure } from './command.ts'
 
-export const addStart = (program: Command, _: unknown, cli: Cli): void => {
+export const addStart: Add = (program, _, cli) => {
   program
     .command('start')
     .description('run the gateway')
     .addHelpText('after', examplesText(['start', '--env-file /etc/portaria/portaria.env start']))
     .action(async function (this: Command) {
-      const environment = environmentOf(cli, this.optsWithGlobals<{ envFile?: string }>().envFile)
-      if (environment === undefined) return
-      const { runGateway } = await import('../workers/process.ts')
-      await runGateway(environment)
+      const { envFile } = this.optsWithGlobals<{ envFile?: string }>()
+      try {
+        const environment = withEnvFile(cli.environment, envFile, cli.envFile)
+        const { runGateway } = await import('../workers/process.ts')
+        await runGateway(environment)
+      } catch (error) {
+        if (!(error instanceof EnvFileError)) throw error
+        cli.stderr.write(`${error.message}\n`)
+        cli.setExitCode(1)
+      }
     })
 }
 
-const environmentOf = (cli: Cli, envFile: string | undefined): Environment | undefined => {
-  try {
-    return withEnvFile(cli.environment, envFile, cli.envFile)
-  } catch (error) {
-    if (!(error instanceof EnvFileError)) throw error
-    cli.stderr.write(`${error.message}\n`)
-    cli.setExitCode(1)
-    return undefined
-  }
+export const addDemo: Add = (program, _, cli) => {
+  program
+    .command('demo')
+    .description('run a gateway with sample people and backends; nothing is kept')
+    .addHelpText('after', examplesText(['demo']))
+    .action(async () => {
+      const demo = moduleUrl('test/demo/demo.ts')
+      if (existsSync(demo)) await import(demo.href)
+      else reportFailure(cli, false, new CannotRun('The demo is not part of this installation; the package has it'))
+    })
 }

@@ -1,28 +1,21 @@
 // Formats output for a terminal: fits its width, adds colour only for a person, and removes control characters.
 
-export interface Terminal {
-  /** Columns; Infinity if the output is not a terminal. */
-  readonly width: number
-  readonly red: Paint
-  readonly green: Paint
-  readonly yellow: Paint
-  readonly dim: Paint
-  readonly bold: Paint
-}
+export type Terminal = ReturnType<typeof createTerminal>
 
 type Paint = (text: string) => string
 
-interface Stream {
+export interface TerminalSize {
   readonly isTTY?: boolean
   readonly columns?: number
 }
 
 /** Colour requires a capable terminal, and no NO_COLOR (https://no-color.org: any non-empty value). */
-export const createTerminal = (stream: Stream, environment: Readonly<Record<string, string | undefined>>): Terminal => {
+export const createTerminal = (stream: TerminalSize, environment: Readonly<Record<string, string | undefined>>) => {
   const isTerminal = stream.isTTY === true
   const isColoured = isTerminal && (environment.NO_COLOR ?? '') === '' && environment.TERM !== 'dumb'
   const paint = (code: number): Paint => (isColoured ? text => `\u001b[${code}m${text}\u001b[0m` : text => text)
   return {
+    /** Columns; Infinity if the output is not a terminal. */
     width: isTerminal ? Math.max(40, stream.columns ?? 80) : Number.POSITIVE_INFINITY,
     red: paint(31),
     green: paint(32),
@@ -38,6 +31,9 @@ export const plain = (text: string): string =>
     /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu,
     character => `\\u{${character.codePointAt(0)?.toString(16)}}`
   )
+
+/** What is worth knowing beside a result. */
+export const note = (text: string, { dim, width }: Terminal): string => wrap(plain(text), width).map(dim).join('\n')
 
 interface Cell {
   readonly text: string

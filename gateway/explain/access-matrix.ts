@@ -16,12 +16,6 @@ export interface MatrixRow {
   readonly allowed: Readonly<Record<string, boolean>>
 }
 
-export const accessMatrix = (
-  routes: readonly Route[],
-  options: DecideOptions,
-  askers: readonly NamedAsker[]
-): MatrixRow[] => routes.flatMap(route => rowsOf(route, options, askers))
-
 /** Those to show: people without an area, and service accounts, only if one of these routes tells them from an assigned person. */
 export function* distinguishedBy(
   routes: readonly Route[],
@@ -35,7 +29,7 @@ export function* distinguishedBy(
   for (const special of [halfAssignedWith(profiles), clientsWith(profiles)]) {
     let areToldApart = false
     for (const route of routes) {
-      areToldApart ||= rowsOf(route, options, [...assigned, ...special]).some(({ allowed }) =>
+      areToldApart ||= matrixRows(route, options, [...assigned, ...special]).some(({ allowed }) =>
         assigned.some(({ name }, i) => allowed[name] !== allowed[special[i]?.name ?? ''])
       )
       // With a thousand profiles, one route takes a millisecond.
@@ -46,7 +40,8 @@ export function* distinguishedBy(
   return shown
 }
 
-const rowsOf = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {
+/** One row for each rule: the route's own, or those of its namespaces and their events. */
+export const matrixRows = (route: Route, options: DecideOptions, askers: readonly NamedAsker[]): MatrixRow[] => {
   const { id, path, roles, socketio, from } = route
   const address = from?.[0] && formatAddress(from[0].address)
   const allowedBy = (mayPass: (asker: NamedAsker) => boolean): Record<string, boolean> =>

@@ -10,9 +10,10 @@ export interface NamedAsker extends Asker {
   readonly name: string
 }
 
-const person = (name: string, profiles: string[], assigned: boolean, provider: 'ldap' | 'cloudidp'): NamedAsker => ({
+/** Someone with no other profile than `profile`. */
+const named = (name: string, profile = ''): NamedAsker => ({
   name,
-  user: { profiles, accessStatus: assigned ? 'assigned' : 'unassigned', provider }
+  ...readWho(name, { profiles: [profile], grants: NO_GRANTS }).asker
 })
 
 /** The built-in profiles, from the least trusted, then those that route files name. */
@@ -23,23 +24,17 @@ const inOrder = (profiles: readonly string[]): string[] => [
 
 /** From the least to the most trusted: anonymous, people of either provider without access, and each profile alone. */
 export const askersWith = (profiles: readonly string[] = PROFILES): NamedAsker[] => [
-  { name: 'anonymous' },
-  person('cloud-unassigned', [], false, 'cloudidp'),
-  person('unassigned', [], false, 'ldap'),
-  ...inOrder(profiles).map(profile => person(profile, [profile], true, 'ldap'))
+  ...['anonymous', 'cloud-unassigned', 'unassigned'].map(name => named(name)),
+  ...inOrder(profiles).map(profile => named(profile, profile))
 ]
 
 /** People with a profile but no area: not assigned, but they have a role. */
-export const halfAssignedWith = (profiles: readonly string[] = PROFILES): NamedAsker[] =>
-  inOrder(profiles).map(profile => person(`${profile} without area`, [profile], false, 'ldap'))
+export const halfAssignedWith = (profiles: readonly string[]): NamedAsker[] =>
+  inOrder(profiles).map(profile => named(`${profile} without area`, profile))
 
 /** Service accounts: their tokens are refused at most of the gateway's own endpoints. */
-export const clientsWith = (profiles: readonly string[] = PROFILES): NamedAsker[] =>
-  inOrder(profiles).map(profile => ({
-    name: `client ${profile}`,
-    user: { profiles: [profile], accessStatus: 'assigned', provider: 'client' },
-    kind: 'client'
-  }))
+export const clientsWith = (profiles: readonly string[]): NamedAsker[] =>
+  inOrder(profiles).map(profile => named(`client ${profile}`, profile))
 
 /**
  * Reads WHO as test lines have it ({@link readWho}); on a command line, roles may also be joined by blanks or commas, and groups

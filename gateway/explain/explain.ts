@@ -27,13 +27,6 @@ export const countedHost = (address: string, requestHost: RequestHost, table: Ro
   return said === undefined ? undefined : hostName(requestHost(said, table) ?? '')
 }
 
-interface Candidate {
-  readonly route: Route
-  readonly chosen: boolean
-  /** Why it was chosen or lost, in words. */
-  readonly why: string
-}
-
 export type Explanation = Readonly<ReturnType<typeof explain>>
 
 /** The result of `decide(matchTarget(…))`, with its reasons. Looks at every route: not for the hot path. */
@@ -53,7 +46,7 @@ export const explain = (table: RouteTable, asked: Question, options: DecideOptio
     candidates,
     match,
     decision,
-    words: wordsOf(table, decided, path, { match, decision, asker }) + countedWords(question),
+    words: wordsOf(table, decided, path, match, decision) + countedWords(question),
     /** The path that the upstream receives; undefined unless the request is forwarded. */
     forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
     /** The decision on the same request for every other kind of person. */
@@ -69,21 +62,16 @@ const FORWARD_AUTH: Decision = { decision: 403, code: Forbidden.code, reason: 'f
 
 const isForwardAuth = (target: string): boolean => target.split('?', 1)[0] === '/auth/forward'
 
-interface Decided {
-  readonly match: RouteMatch
-  readonly decision: Decision
-  readonly asker: NamedAsker
-}
-
 const wordsOf = (
   table: RouteTable,
   question: Question,
   path: string | undefined,
-  { match, decision, asker }: Decided
+  match: RouteMatch,
+  decision: Decision
 ): string => {
   if (decision === FORWARD_AUTH)
     return 'This endpoint of the gateway decides requests that another proxy asks about (forward-auth): only proxies in TRUST_PROXY may ask.'
-  const words = reasonInWords(decision, match, asker) + hostWords(table, question)
+  const words = reasonInWords(decision, match, question.asker) + hostWords(table, question)
   if (decision.reason === 'lax-reading') return words + laxWords(table, question, path, match)
   const isExternal = decision.decision === 'allow' && match.route?.external === true
   return isExternal
@@ -108,10 +96,8 @@ const countedWords = ({ host, countsAs }: Question): string =>
 export const lineOf = ({ file, line }: SourceLocation): string =>
   file === 'gateway' ? "the gateway's own" : `${file}:${line}`
 
-const forwardedBy = (match: RouteMatch): string | undefined => {
-  if (match.route === undefined || match.route.upstream === undefined) return undefined
-  return forwardedPath(match.route, match.path)
-}
+const forwardedBy = (match: RouteMatch): string | undefined =>
+  match.route?.upstream && forwardedPath(match.route, match.path)
 
 /** As JSON, for `--json` and the administration API. */
 export const explanationJson = (explanation: Explanation) => {
@@ -153,7 +139,7 @@ const pathOf = (table: RouteTable, target: string): string | undefined => {
   return canonicalPath(split.path, exceptions).path
 }
 
-const candidatesOf = (table: RouteTable, { method, host }: Question, path: string, match: RouteMatch): Candidate[] => {
+const candidatesOf = (table: RouteTable, { method, host }: Question, path: string, match: RouteMatch) => {
   const found = table.candidates(method, path, host)
   const hiddenFrom = found.indexOf('reserved')
   const routes = found.filter(candidate => candidate !== 'reserved')

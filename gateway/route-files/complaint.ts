@@ -39,6 +39,9 @@ export const complain = ({ file, line, column }: SourceLocation, message: string
   message
 })
 
+/** Reports a file or folder as a whole. */
+export const aboutFile = (file: string, message: string): Complaint => ({ file, line: 1, column: 1, message })
+
 /** Adds what is reported about an entry to the complaints. */
 export const complainTo =
   (complaints: Complaint[], locationOf: LocationOf): Complain =>

@@ -1,23 +1,19 @@
 // Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is valid.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { RouteTable, WrittenRoute } from '../routes/route.ts'
 import { coalesce } from '../values/coalesce.ts'
 import { noteOutOfDescriptors } from '../values/descriptors.ts'
 import type { Log } from '../values/log.ts'
-import { type Complaint, RouteFileError } from './complaint.ts'
+import { moduleUrl } from '../values/package-files.ts'
+import { aboutFile, type Complaint, RouteFileError } from './complaint.ts'
 import { type LoadOptions, loadDefinitions } from './load.ts'
-import { type RouteDefinitions, readRouteFiles } from './read.ts'
-import { readInBackground } from './reader.ts'
+import { listRouteFiles, type RouteDefinitions, readRouteFiles } from './read.ts'
 import { fingerprint, watchFolder } from './watch.ts'
 
-export interface TableStatus {
-  /** When the table in use was loaded. */
-  readonly loadedAt: Date
-  readonly checksum: string
-  /** Whether the files on disk are the ones in use. */
-  readonly ok: boolean
-  /** What is wrong with the files on disk. */
-  readonly lastError?: readonly Complaint[]
-}
+export type TableStatus = ReturnType<LiveRoutes['status']>
 
 export interface LiveRoutesOptions extends Omit<LoadOptions, 'upstreamsInUse'> {
   readonly folder: string
@@ -80,9 +76,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
     if (noteOutOfDescriptors(error)) return void watcher.again()
     const isMistake = error instanceof RouteFileError
     if (!isMistake) log.error({ err: error }, 'the route files could not be reloaded')
-    const complaints = isMistake
-      ? error.complaints
-      : [{ file: folder, line: 1, column: 1, message: 'the files could not be loaded' }]
+    const complaints = isMistake ? error.complaints : [aboutFile(folder, 'the files could not be loaded')]
     // Several reloads may find the same mistakes; the message is not repeated.
     const isKnown = JSON.stringify(complaints) === JSON.stringify(lastError)
     lastError = complaints
@@ -148,10 +142,13 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
      * @param isAsked someone requested it, so the log also says when nothing has changed
      */
     reload,
-    status: (): TableStatus => ({
+    status: () => ({
+      /** When the table in use was loaded. */
       loadedAt,
       checksum: table.checksum,
+      /** Whether the files on disk are the ones in use. */
       ok: lastError === undefined,
+      /** What is wrong with the files on disk. */
       ...(lastError === undefined ? {} : { lastError })
     }),
     /** Stops watching and waits for a reload in progress, whose result is dropped. */
@@ -166,3 +163,36 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
 // A changed CA file leaves the route files unchanged, but not the upstreams.
 const haveSameUpstreams = (a: RouteTable, b: RouteTable): boolean =>
   [...a.upstreams].every(([name, upstream]) => b.upstreams.get(name) === upstream)
+
+/** Parsing this much takes a few milliseconds. More is read in a process, which ends with the memory that it took. */
+const INLINE_BYTES = 32 * 1024
+
+/** See `readRouteFiles`; without delaying requests. Rejects only if the process cannot run, or if `signal` ends it. */
+const readInBackground = async (folder: string, signal: AbortSignal): Promise<RouteDefinitions> => {
+  if ((await sizeOf(folder)) <= INLINE_BYTES) return readRouteFiles(folder)
+  signal.throwIfAborted()
+  // No thread: the fault of Node.js that ends one now and then as it starts ends this process too (nodejs/node#60755).
+  const reader = fork(moduleUrl('gateway/route-files/reader-process.ts'), [folder], {
+    execArgv: [],
+    serialization: 'advanced',
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    killSignal: 'SIGKILL',
+    signal
+  })
+  // `once` passes on the first error; one that is ended late has another.
+  reader.on('error', () => undefined)
+  let definitions: RouteDefinitions | undefined
+  reader.once('message', message => {
+    definitions = message as RouteDefinitions
+  })
+  // After the last message, however the process ends.
+  await once(reader, 'disconnect')
+  if (definitions === undefined) throw new Error('the process that reads route files ended')
+  return definitions
+}
+
+const sizeOf = async (folder: string): Promise<number> => {
+  const names = await listRouteFiles(folder).catch(() => [])
+  const sizes = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => ({ size: 0 }))))
+  return sizes.reduce((sum, { size }) => sum + size, 0)
+}

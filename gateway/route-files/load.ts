@@ -19,11 +19,6 @@ import { runRouteTests } from './test-lines.ts'
 
 export { type Complaint, formatComplaint, RouteFileError } from './complaint.ts'
 
-interface LoadedRoutes {
-  readonly table: RouteTable
-  readonly warnings: readonly Complaint[]
-}
-
 export interface LoadOptions {
   /** Upstreams in use, by name; a new one with the same definition is replaced by the existing object. */
   readonly upstreamsInUse?: ReadonlyMap<string, Upstream>
@@ -36,11 +31,8 @@ export interface LoadOptions {
 }
 
 /** The table of a directory of route files (`*.yaml`, `*.yml`). See {@link loadDefinitions}. */
-export const loadRoutes = async (
-  folder: string,
-  ownRoutes: readonly WrittenRoute[],
-  options?: LoadOptions
-): Promise<LoadedRoutes> => loadDefinitions(await readRouteFiles(folder), ownRoutes, options)
+export const loadRoutes = async (folder: string, ownRoutes: readonly WrittenRoute[], options?: LoadOptions) =>
+  loadDefinitions(await readRouteFiles(folder), ownRoutes, options)
 
 /**
  * The table of what route files contain, and the gateway's own routes.
@@ -50,7 +42,7 @@ export const loadDefinitions = async (
   read: RouteDefinitions,
   ownRoutes: readonly WrittenRoute[],
   { upstreamsInUse = new Map(), publicUrlGiven = true, groupSources, browserSession = true }: LoadOptions = {}
-): Promise<LoadedRoutes> => {
+) => {
   const definitions = keepUpstreams(read, upstreamsInUse)
   // Receiving what another process has read took a while, so requests go first.
   await setImmediate()

@@ -10,10 +10,10 @@ import {
   type Pair,
   parseDocument,
   type Scalar,
-  type YAMLMap,
-  type YAMLSeq
+  type YAMLMap
 } from 'yaml'
 import type { SourceLocation } from '../routes/route.ts'
+import { oncePer } from '../values/bounded-map.ts'
 import { type Complaint, complain } from './complaint.ts'
 import { ALIAS, TAG, yamlSentence } from './hints/yaml.ts'
 
@@ -66,7 +66,7 @@ export const readYaml = (text: string, file: string): YamlDocument => {
       targets: new Map(),
       open: new Set(),
       complaints: faults,
-      at: node => locationAt(offsetOf(node)),
+      at: node => locationAt(node?.range?.[0] ?? 0),
       budget: MAX_REPEATED_NODES
     }
     const root = document.contents as Node | null
@@ -86,8 +86,6 @@ export const readYaml = (text: string, file: string): YamlDocument => {
 
 /** The first one, before which there are only comments and blank lines (YAML 1.2.2 §6.8). */
 const DIRECTIVE = /^\uFEFF?(?:[ \t]*(?:#.*)?\r?\n)*%/
-
-const offsetOf = (node: Node | null): number => node?.range?.[0] ?? 0
 
 const TOO_DEEP = 'nested too deeply'
 
@@ -183,15 +181,16 @@ const nodeAt = (
   for (const [index, step] of path.entries()) {
     const parent: Node | null | undefined = isAlias(node) ? targets.get(node) : node
     const wantsKey = part === 'key' && index === path.length - 1
-    const next = isMap(parent) ? inMap(parent, step, wantsKey) : isSeq(parent) ? inSequence(parent, step) : undefined
+    const next: unknown = isMap(parent)
+      ? inMap(parent, step, wantsKey)
+      : isSeq(parent)
+        ? parent.items[Number(step)]
+        : undefined
     if (next === undefined || next === null) return node
-    node = next
+    node = next as Node
   }
   return node
 }
-
-const inSequence = (sequence: YAMLSeq, step: string | number): Node | null | undefined =>
-  sequence.items[Number(step)] as Node | null | undefined
 
 const inMap = (map: YAMLMap, step: string | number, wantsKey: boolean): Node | null | undefined => {
   const pair = pairsOf(map).get(step)
@@ -201,13 +200,9 @@ const inMap = (map: YAMLMap, step: string | number, wantsKey: boolean): Node | n
   return wantsKey || isAbsent ? (pair?.key as Node | undefined) : value
 }
 
-const indexed = new WeakMap<YAMLMap, Map<unknown, Pair>>()
-
-const pairsOf = (map: YAMLMap): Map<unknown, Pair> => {
-  const known = indexed.get(map)
-  if (known !== undefined) return known
+/** Of keys that occur twice, the first counts. */
+const pairsOf = oncePer((map: YAMLMap) => {
   const pairs = new Map<unknown, Pair>()
   for (const pair of map.items) if (isScalar(pair.key) && !pairs.has(pair.key.value)) pairs.set(pair.key.value, pair)
-  indexed.set(map, pairs)
   return pairs
-}
+})

@@ -10,9 +10,16 @@ import { HEADER_CHECKS } from './headers.ts'
 import { HTTP2_CHECKS } from './http2.ts'
 import { PATH_CHECKS } from './paths.ts'
 import { SOCKET_CHECKS } from './sockets.ts'
-import { type GivenPaths, type Surroundings, surroundingsOf } from './surroundings.ts'
 import { TOKEN_CHECKS } from './tokens.ts'
-import { type Check, type Checks, type DoctorWorld, isSuccess } from './world.ts'
+import {
+  type Check,
+  type Checks,
+  type DoctorWorld,
+  type GivenPaths,
+  isSuccess,
+  type Surroundings,
+  surroundingsOf
+} from './world.ts'
 
 interface DoctorOptions extends GivenPaths {
   readonly iOwnThis?: boolean

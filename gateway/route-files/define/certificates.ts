@@ -12,13 +12,11 @@ const MAX_PEM_BYTES = 1024 * 1024
 
 type Certificates = Pick<Upstream, 'ca' | 'clientCertificate' | 'serverName'>
 
-const TLS_KEYS = ['caFile', 'clientCertFile', 'clientKeyFile', 'serverName'] as const
-
-type FileKey = 'caFile' | 'clientCertFile' | 'clientKeyFile'
+const FILE_KEYS = ['caFile', 'clientCertFile', 'clientKeyFile'] as const
 
 /** Absolute names of the PEM files that an upstream's entry names. */
 export const certificateFiles = (data: UpstreamData | null, file: string): string[] =>
-  [data?.caFile, data?.clientCertFile, data?.clientKeyFile]
+  FILE_KEYS.map(key => data?.[key])
     .filter(name => typeof name === 'string')
     .map(name => resolve(dirname(file), name))
 
@@ -30,17 +28,18 @@ export const readCertificates = async (
   readsFiles: boolean
 ): Promise<Certificates> => {
   if (targets.length > 0 && !targets.some(target => target.tls)) {
-    for (const key of TLS_KEYS) if (data[key] !== undefined) say(`"${key}" needs an https:// address`, key)
+    for (const key of [...FILE_KEYS, 'serverName'] as const)
+      if (data[key] !== undefined) say(`"${key}" needs an https:// address`, key)
     return { ca: undefined, clientCertificate: undefined, serverName: undefined }
   }
-  const read = async (key: FileKey): Promise<string | undefined> => {
+  const read = async (key: (typeof FILE_KEYS)[number]): Promise<string | undefined> => {
     const name = data[key]
     if (name === undefined || !readsFiles) return undefined
     const path = resolve(dirname(file), name)
     const pem = await readAtMost(path, MAX_PEM_BYTES)
     return pem ?? say(`"${key}" names a file that cannot be read: ${path}`, key)
   }
-  const [ca, cert, key] = await Promise.all([read('caFile'), read('clientCertFile'), read('clientKeyFile')])
+  const [ca, cert, key] = await Promise.all(FILE_KEYS.map(read))
   if (data.clientCertFile !== undefined && data.clientKeyFile === undefined) {
     say('"clientCertFile" requires "clientKeyFile"', 'clientCertFile')
   }

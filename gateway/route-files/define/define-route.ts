@@ -24,21 +24,16 @@ export interface Common {
   readonly warnings: Complaint[]
 }
 
-export interface DefinedRoute {
-  readonly route: WrittenRoute
-  /** False if there were complaints; the route then only serves to find further mistakes. */
-  readonly isSound: boolean
-}
-
 /**
- * `data` has passed the schema. Returns undefined if it is not known what the route matches.
+ * `data` has passed the schema. Returns undefined if it is not known what the route matches; what is not sound only serves to
+ * find further mistakes.
  */
 export const defineRoute = (
   data: Partial<RouteData>,
   common: Common,
   locationOf: LocationOf,
   complaints: Complaint[]
-): DefinedRoute | undefined => {
+) => {
   const before = complaints.length
   const say = complainTo(complaints, locationOf)
   const warn = complainTo(common.warnings, locationOf)

@@ -23,7 +23,8 @@ const RATE_LIMIT = record(
   {
     max: count('Requests per window.', 20, { maximum: 1e9 }),
     window: duration('Length of the window.', '1m'),
-    by: word('ip, user or both', ['ip', 'user', 'both'], {
+    by: word(['ip', 'user', 'both'], {
+      title: 'ip, user or both',
       description: 'Whether requests are counted per client address (ip), per person (user) or both.',
       default: 'ip',
       examples: ['user']
@@ -32,15 +33,12 @@ const RATE_LIMIT = record(
   { required: ['max', 'window'], examples: [{ max: 20, window: '1m', by: 'user' }] }
 )
 
+const FORMS = ['encodedSlash', 'semicolon', 'doubleSlash', 'extension'] as const
+
 const ALLOW_IN_PATH = list(
-  'a list of encodedSlash, semicolon, doubleSlash, extension',
+  `a list of ${FORMS.join(', ')}`,
   'Ambiguous forms that the backend needs in paths. Both readings must lead to this route. With extension, the extension of the last segment (.json) and a script on the way (index.php/…) are taken as parts of names.',
-  word('one of encodedSlash, semicolon, doubleSlash, extension', [
-    'encodedSlash',
-    'semicolon',
-    'doubleSlash',
-    'extension'
-  ]),
+  word(FORMS),
   ['encodedSlash']
 )
 
@@ -54,7 +52,7 @@ const FROM = list(
 const ACCEPT = list(
   'a list of wider-methods, wider-paths',
   'Warnings of `portaria check` that are intended: a less strict route serves the methods, or the paths below, that this route leaves to it.',
-  word<AcceptedWarning>('one of wider-methods, wider-paths', ['wider-methods', 'wider-paths']),
+  word<AcceptedWarning>(['wider-methods', 'wider-paths']),
   ['wider-methods']
 )
 

@@ -90,8 +90,8 @@ export const messageRate = (description: string, more: Keywords = {}) =>
   count(description, 100, { title: 'a number of messages from 1 to 20000', maximum: 20_000, ...more })
 
 /** One of some words. */
-export const word = <const T extends string>(title: string, values: readonly T[], more: Keywords = {}): Schema<T> => ({
-  title,
+export const word = <const T extends string>(values: readonly T[], more: Keywords = {}): Schema<T> => ({
+  title: `one of ${values.join(', ')}`,
   enum: values,
   ...more
 })

@@ -148,9 +148,7 @@ export const upstreamSchema = record(
     identityHeaders: mapOf(
       'a map of header names to what they carry',
       "Further headers that carry the person's identity, under the names that the backend expects.",
-      word(`one of ${IDENTITY_ATTRIBUTES.join(', ')}`, IDENTITY_ATTRIBUTES, {
-        description: 'login is provider:username, which identifies one person.'
-      }),
+      word(IDENTITY_ATTRIBUTES, { description: 'login is provider:username, which identifies one person.' }),
       { 'X-WEBAUTH-USER': 'login' },
       { minProperties: 1, propertyNames: headerName }
     ),
