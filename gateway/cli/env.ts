@@ -17,12 +17,12 @@ export const addEnv: Add = (program, define) => {
 }
 
 const env = async (): Promise<Report> => ({
-  json: VARIABLES.map(({ name, meaning, fallback, file = false, secret = false }) => ({
+  json: VARIABLES.map(({ name, meaning, fallback, secret = false }) => ({
     name,
     meaning,
     default: fallback ?? null,
     secret,
-    file
+    file: secret
   })),
   text: () => [HEAD.join('\n'), ...VARIABLES.map(entryOf)].join('\n\n')
 })
@@ -30,9 +30,9 @@ const env = async (): Promise<Report> => ({
 const REQUIRED = 'required'
 
 /** The meaning as comments, then the assignment: commented out unless the gateway requires the variable to start. */
-const entryOf = ({ name, meaning, fallback, shown, file }: Variable): string => {
+const entryOf = ({ name, meaning, fallback, shown, secret }: Variable): string => {
   const preset = shown === undefined || shown === REQUIRED ? '' : ` Default: ${shown}.`
-  const fromFile = file === true ? ` Or set ${name}_FILE to a file that contains it.` : ''
+  const fromFile = secret === true ? ` Or set ${name}_FILE to a file that contains it.` : ''
   const comment = wrap(`${meaning}.${preset}${fromFile}`.replaceAll('\\|', '|'), WIDTH).map(line => `# ${line}`)
   return [...comment, `${shown === REQUIRED ? '' : '# '}${name}=${quoted(fallback ?? '')}`].join('\n')
 }

@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto'
 import { lookup } from 'node:dns'
 import { Cluster, Redis } from 'ioredis'
-import type { RedisNode, RedisSettings } from '../settings/redis-url.ts'
+import type { RedisNode, RedisSettings } from '../settings/redis.ts'
 import { task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
 import { createSubscribe, type Subscribe } from './redis-subscriber.ts'

@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 import { formatAddress, parseAddress } from '../values/addresses.ts'
 import { readCertificateBundle } from '../values/certificates.ts'
-import { type Reader, readText } from './reader.ts'
+import { type Mistake, type Reader, readText } from './reader.ts'
 import type { VariableName } from './table.ts'
 
 /** A chain and the private key of its first certificate, which match and are accepted by OpenSSL. */
@@ -18,17 +18,12 @@ export interface CertificatePair {
   readonly names: readonly string[]
 }
 
-interface PairMistake {
-  readonly variable: string
-  readonly message: string
-}
-
 /** `undefined` for a text: its file cannot be read. */
 export const checkPair = (
   cert: string | undefined,
   key: string | undefined,
   [certFile, keyFile]: readonly [string, string] = ['TLS_CERT_FILE', 'TLS_KEY_FILE']
-): CertificatePair | PairMistake => {
+): CertificatePair | Mistake => {
   if (cert === undefined) return { variable: certFile, message: 'cannot be read' }
   if (key === undefined) return { variable: keyFile, message: 'cannot be read' }
   const [leaf, ...issuers] = readCertificateBundle(cert) ?? []

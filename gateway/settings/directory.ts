@@ -3,6 +3,7 @@ import { isLoopbackHost } from '../values/addresses.ts'
 import { parseDn, parseLdapFilter } from '../values/ldap-text.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
 import { checkUrl, type Reader, readAuthorities } from './reader.ts'
+import type { VariableName } from './table.ts'
 
 export type LdapSettings = Readonly<ReturnType<typeof readLdap>>
 
@@ -89,25 +90,26 @@ const checkNames = (reader: Reader, ldap: LdapSettings): void => {
 
 const BEGINS_AS_DN = /^\s*[A-Za-z0-9.-]+\s*=/
 
-const checkServiceAccount = (reader: Reader, ldap: LdapSettings, warnings: string[]): void => {
-  const { bindDn, bindPassword, searchBase, searchFilter, userDnTemplate } = ldap
-  if (bindDn === undefined) {
-    if (bindPassword !== undefined) reader.mistake('LDAP_BIND_DN', 'is required with LDAP_BIND_PASSWORD')
-    return
-  }
+const checkServiceAccount = (reader: Reader, { bindDn, userDnTemplate }: LdapSettings, warnings: string[]): void => {
+  requires(reader, 'LDAP_BIND_PASSWORD', 'LDAP_BIND_DN')
+  // A bind with a name and an empty password succeeds for any name (RFC 4513 §5.1.2).
+  requires(reader, 'LDAP_BIND_DN', 'LDAP_BIND_PASSWORD', 'LDAP_SEARCH_BASE', 'LDAP_SEARCH_FILTER')
+  if (bindDn === undefined) return
   // LDAP libraries read these as a SASL bind.
   if (/^(?:EXTERNAL|PLAIN|DIGEST-MD5|SCRAM-SHA-1)$/i.test(bindDn)) reader.mistake('LDAP_BIND_DN', 'must be a DN')
-  // A bind with a name and an empty password succeeds for any name (RFC 4513 §5.1.2).
-  if (bindPassword === undefined) reader.mistake('LDAP_BIND_PASSWORD', 'is required with LDAP_BIND_DN')
-  if (searchBase === undefined) reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_BIND_DN')
-  if (searchFilter === undefined) reader.mistake('LDAP_SEARCH_FILTER', 'is required with LDAP_BIND_DN')
   if (userDnTemplate !== undefined) warnings.push('LDAP_USER_DN_TEMPLATE is ignored because LDAP_BIND_DN is set')
+}
+
+/** A setting that is set requires these others. */
+const requires = (reader: Reader, name: VariableName, ...others: VariableName[]): void => {
+  if (reader.text(name) === undefined) return
+  for (const other of others) if (reader.text(other) === undefined) reader.mistake(other, `is required with ${name}`)
 }
 
 const checkGroups = (reader: Reader, { groupBase, groupFilter }: LdapSettings): void => {
   checkBase(reader, 'LDAP_GROUP_BASE', groupBase)
+  requires(reader, 'LDAP_GROUP_FILTER', 'LDAP_GROUP_BASE')
   if (groupFilter === undefined) return
-  if (groupBase === undefined) reader.mistake('LDAP_GROUP_BASE', 'is required with LDAP_GROUP_FILTER')
   checkTemplate(reader, 'LDAP_GROUP_FILTER', groupFilter, ['dn', 'username'])
   checkFilter(reader, 'LDAP_GROUP_FILTER', groupFilter, '(member={{dn}})')
 }
@@ -137,10 +139,8 @@ export const mayHaveTwoNames = ({ bindDn, userDnTemplate }: LdapSettings): boole
 
 const checkSearch = (reader: Reader, { bindDn, searchBase, searchFilter }: LdapSettings): void => {
   checkBase(reader, 'LDAP_SEARCH_BASE', searchBase)
-  if (bindDn === undefined && searchBase !== undefined && searchFilter === undefined)
-    reader.mistake('LDAP_SEARCH_FILTER', 'is required with LDAP_SEARCH_BASE')
-  if (searchBase === undefined && searchFilter !== undefined)
-    reader.mistake('LDAP_SEARCH_BASE', 'is required with LDAP_SEARCH_FILTER')
+  if (bindDn === undefined) requires(reader, 'LDAP_SEARCH_BASE', 'LDAP_SEARCH_FILTER')
+  requires(reader, 'LDAP_SEARCH_FILTER', 'LDAP_SEARCH_BASE')
   if (searchFilter === undefined) return
   checkTemplate(reader, 'LDAP_SEARCH_FILTER', searchFilter, ['username'])
   checkFilter(reader, 'LDAP_SEARCH_FILTER', searchFilter, '(uid={{username}})')

@@ -1,6 +1,6 @@
 // Reads the listeners' settings: where they listen, whether they use TLS, and whether peers send PROXY headers.
 import { certifiedName, createCertificateNames } from '../values/certificates.ts'
-import { type CertificatePair, readPairs } from './certificate-pair.ts'
+import { readPairs } from './certificate-pair.ts'
 import type { Environment, Reader } from './reader.ts'
 
 const PORTS = { min: 0, max: 65_535 }
@@ -57,11 +57,7 @@ const readHost = (reader: Reader, name: 'HOST' | 'OPS_HOST'): string =>
 const HOST = /^(?![^:]*:[^:]*$)[A-Za-z0-9_.:%-]{1,253}$/
 
 /** A certificate and its key: their files, and what these hold at the start. */
-export interface TlsFiles {
-  readonly certFile: string
-  readonly keyFile: string
-  readonly pair: CertificatePair
-}
+export type TlsFiles = Readonly<NonNullable<ReturnType<typeof readPairs>>[number]>
 
 /** The first is the default; undefined: no TLS. */
 const readTls = (reader: Reader): readonly TlsFiles[] | undefined => {

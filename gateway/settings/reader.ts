@@ -115,8 +115,8 @@ const readFiles = (
   mistake: (variable: string, message: string) => void
 ): ReadonlyMap<string, string> => {
   const values = new Map<string, string>()
-  for (const { name, file } of VARIABLES) {
-    if (file !== true) continue
+  for (const { name, secret } of VARIABLES) {
+    if (secret !== true) continue
     const variable = `${name}_FILE`
     const path = environment[variable]?.trim() ?? ''
     if (path === '') continue
@@ -221,12 +221,12 @@ export const checkUrl = (
   allow: { schemes?: readonly string[]; path?: boolean; query?: boolean } = {}
 ): URL | undefined => {
   const schemes = allow.schemes ?? ['https:', 'http:']
-  const url = URL.canParse(text) && /^[a-z]+:\/\/[^/\\]/i.test(text) ? new URL(text) : undefined
+  const url = /^[a-z]+:\/\/[^/\\]/i.test(text) ? URL.parse(text) : null
   const mistake = (message: string) => {
     reader.mistake(name, message)
     return undefined
   }
-  if (url === undefined || !schemes.includes(url.protocol) || url.hostname === '' || /[\s\\*]/.test(text))
+  if (url === null || !schemes.includes(url.protocol) || url.hostname === '' || /[\s\\*]/.test(text))
     return mistake(
       `must be a URL that begins with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, such as ${schemes[0]}//${EXAMPLE_HOSTS[schemes[0] ?? ''] ?? 'gateway.example.org'}`
     )

@@ -18,7 +18,7 @@ const SHORT_LENGTH = 8
  */
 export const checkNames = (reader: Reader, environment: Environment, warnings: string[]): void => {
   const known: ReadonlySet<string> = new Set(
-    VARIABLES.flatMap(({ name, file }) => (file === true ? [name, `${name}_FILE`] : [name]))
+    VARIABLES.flatMap(({ name, secret }) => (secret === true ? [name, `${name}_FILE`] : [name]))
   )
   for (const name of Object.keys(environment)) {
     if (known.has(name) || environment[name] === undefined || EXEMPT.test(name)) continue

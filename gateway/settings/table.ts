@@ -6,10 +6,8 @@ interface Row {
   readonly fallback?: string
   /** The default in words, if it is not a fixed value. */
   readonly shown?: string
-  /** Its value may contain a secret. */
+  /** Its value may contain a secret; then it may also be read from the file that `<name>_FILE` names. */
   readonly secret?: true
-  /** Its value may be read from the file that `<name>_FILE` names. */
-  readonly file?: true
 }
 
 const TABLE = {
@@ -34,8 +32,7 @@ const TABLE = {
   DATABASE_URL: {
     meaning:
       'Postgres server, `postgres://user:password@host:5432/name`; of several, `host:5432,host:5432`, the first that accepts writes is used; if unset, an embedded Postgres in DATA_DIR',
-    secret: true,
-    file: true
+    secret: true
   },
   DATABASE_POOL_SIZE: {
     meaning: 'Connections to Postgres per process, in addition to the one that listens for changes',
@@ -44,15 +41,13 @@ const TABLE = {
   DATABASE_LISTEN_URL: {
     meaning: 'Where to send LISTEN, in the form of DATABASE_URL, if that is a pooler in transaction mode',
     shown: 'DATABASE_URL',
-    secret: true,
-    file: true
+    secret: true
   },
   DATA_DIR: { meaning: 'Directory of the embedded database', fallback: './data' },
   REDIS_URL: {
     meaning:
       'Redis: `redis://host:6379/0`, `unix:/path?db=0`, `redis-sentinel://host:26379,host:26379/master/0` or `redis-cluster://host:6379,host:6379`; `rediss…` for TLS; if unset, requests are counted in memory',
-    secret: true,
-    file: true
+    secret: true
   },
   REDIS_CA_FILE: {
     meaning: 'File of the CA certificates (PEM) that the certificate of Redis is verified against',
@@ -90,14 +85,12 @@ const TABLE = {
   JWT_SECRET: {
     meaning: 'Secret that signs tokens and the state of cloud logins; at least 32 bytes (`openssl rand -hex 32`)',
     shown: 'required',
-    secret: true,
-    file: true
+    secret: true
   },
   JWT_PREVIOUS_SECRETS: {
     meaning:
       'Further secrets, comma-separated, that verify tokens but never sign them; used to rotate JWT_SECRET without logging people out',
-    secret: true,
-    file: true
+    secret: true
   },
   JWT_EXPIRES_IN: { meaning: 'Lifetime of a token', fallback: '8h' },
   SESSION_MAX: {
@@ -155,7 +148,7 @@ const TABLE = {
     meaning:
       'DN of a service account: it searches for a person first, then the gateway binds with the DN found. Needs LDAP_SEARCH_BASE and LDAP_SEARCH_FILTER; LDAP_USER_DN_TEMPLATE is then not used'
   },
-  LDAP_BIND_PASSWORD: { meaning: 'Password of LDAP_BIND_DN', secret: true, file: true },
+  LDAP_BIND_PASSWORD: { meaning: 'Password of LDAP_BIND_DN', secret: true },
   LDAP_SEARCH_BASE: { meaning: 'Base DN of the search for people; requires LDAP_SEARCH_FILTER' },
   LDAP_SEARCH_FILTER: {
     meaning: 'Filter that must match exactly one entry; `{{username}}` is replaced with the login name'
@@ -197,7 +190,7 @@ const TABLE = {
     fallback: 'common'
   },
   CLOUDIDP_CLIENT_ID: { meaning: 'Client ID registered with the provider' },
-  CLOUDIDP_CLIENT_SECRET: { meaning: 'Client secret', secret: true, file: true },
+  CLOUDIDP_CLIENT_SECRET: { meaning: 'Client secret', secret: true },
   CLOUDIDP_REDIRECT_URI: {
     meaning: 'Callback URL, exactly as registered with the provider',
     shown: 'PUBLIC_URL`/auth/oauth/cloudidp/callback`'

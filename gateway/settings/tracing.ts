@@ -2,19 +2,13 @@
 import type { Environment } from './reader.ts'
 
 /** Which requests are traced: all, none, or a fraction; `parentBased`: the client's decision takes precedence. */
-export interface SamplerSettings {
-  readonly parentBased: boolean
-  /** From 0 to 1. */
-  readonly ratio: number
-}
+/** Which requests are traced: all, none, or a fraction. */
+export type SamplerSettings = Readonly<ReturnType<typeof readSampler>>
 
 export const isTracing = (environment: Environment): boolean => {
-  const { OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } =
-    environment
+  const { OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER } = environment
   if (OTEL_SDK_DISABLED?.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return false
-  return [OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT].some(
-    value => (value ?? '') !== ''
-  )
+  return ['OTEL_TRACES_EXPORTER', ...ENDPOINTS].some(name => (environment[name] ?? '') !== '')
 }
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const
@@ -38,13 +32,15 @@ export const tracingWarnings = (environment: Environment): string[] => {
 }
 
 /** OTEL_TRACES_SAMPLER and its argument; unknown values mean the standard's default, parentbased_always_on. */
-export const readSampler = ({
-  OTEL_TRACES_SAMPLER = '',
-  OTEL_TRACES_SAMPLER_ARG = ''
-}: Environment): SamplerSettings => {
+export const readSampler = ({ OTEL_TRACES_SAMPLER = '', OTEL_TRACES_SAMPLER_ARG = '' }: Environment) => {
   const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(OTEL_TRACES_SAMPLER) ?? []
   if (kind === undefined) return { parentBased: true, ratio: 1 }
   const given = OTEL_TRACES_SAMPLER_ARG.trim() === '' ? 1 : Number(OTEL_TRACES_SAMPLER_ARG)
   const share = given >= 0 && given <= 1 ? given : 1
-  return { parentBased: parent !== undefined, ratio: { always_on: 1, always_off: 0, traceidratio: share }[kind] ?? 1 }
+  return {
+    /** The client's decision takes precedence. */
+    parentBased: parent !== undefined,
+    /** From 0 to 1. */
+    ratio: { always_on: 1, always_off: 0, traceidratio: share }[kind] ?? 1
+  }
 }

@@ -643,7 +643,7 @@ t.test('every variable that the code reads is a row of the table, and every row 
   )
   readSettings(environment, [])
   const rows: readonly string[] = VARIABLES.map(({ name }) => name)
-  const files = VARIABLES.filter(({ file }) => file === true).map(({ name }) => `${name}_FILE`)
+  const files = VARIABLES.filter(({ secret }) => secret === true).map(({ name }) => `${name}_FILE`)
   const foreign = [...asked].filter(
     name => !rows.includes(name) && !files.includes(name) && !/^(?:OTEL|NODE|LISTEN)_/.test(name)
   )

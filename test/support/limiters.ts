@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { createLimiter, type Limiter, type LimiterParts, type LimiterStatus } from '../../gateway/limits/limiter.ts'
 import { openRedis } from '../../gateway/redis/redis.ts'
-import { parseRedisUrl, type RedisSettings } from '../../gateway/settings/redis-url.ts'
+import { parseRedisUrl, type RedisSettings } from '../../gateway/settings/redis.ts'
 import { undisturbed } from './undisturbed.ts'
 import { until } from './until.ts'
 
