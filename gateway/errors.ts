@@ -34,6 +34,12 @@ export class GatewayError extends Error {
   }
 }
 
+/** Throws a refusal that was returned. */
+export const orThrow = <T>(outcome: T | GatewayError): T => {
+  if (outcome instanceof GatewayError) throw outcome
+  return outcome
+}
+
 interface ErrorDetails {
   /** A more specific public text than that of the table; never contains input, hosts or text from a library. */
   message?: string

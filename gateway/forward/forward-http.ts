@@ -3,7 +3,7 @@ import { BodyTooLarge, GatewayError, UpstreamTimeout } from '../errors.ts'
 import type { Exchange, Underway } from '../http/exchange.ts'
 import { headerLines } from '../http/http1/response.ts'
 import { asGatewayError } from '../http/own-responses.ts'
-import { hasBody, ignoresBody } from '../http/request.ts'
+import { fieldValues, hasBody, ignoresBody } from '../http/request.ts'
 import type { ResponseTaker } from '../http/response.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
@@ -170,9 +170,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     const { response } = this.#exchange
     if (status === 102) response.interim(102, 'Processing', '')
     if (status !== 103 || ++this.#hints > MAX_HINTS) return
-    const links: string[] = []
-    for (let i = 0; i < headers.length; i += 2)
-      if (headers[i]?.toLowerCase() === 'link') links.push('link', headers[i + 1] ?? '')
+    const links = fieldValues(headers, 'link').flatMap(value => ['link', value])
     if (links.length === 0 || responseRulesOf(this.#upstream)?.removes('link')) return
     response.interim(103, 'Early Hints', headerLines(links))
   }

@@ -1,10 +1,10 @@
 // Registers every open stream by its person and token, and ends it within a second after the access to it ends.
 import { setTimeout as delay } from 'node:timers/promises'
 import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
-import { type Identity, isLoginOf, narrowedTo, type User } from '../identity.ts'
+import { isLoginOf, narrowedTo, type User } from '../identity.ts'
 import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
-import type { Changed, Revocations, TokenState } from '../tokens/revocations.ts'
+import type { Changed, Revocations } from '../tokens/revocations.ts'
 import { every, noteFault, task } from '../values/contain.ts'
 import {
   expiresAtOf,
@@ -138,9 +138,6 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     })
   }
 
-  const mayBeRenewed = ({ stream: { identity } }: Entry): boolean =>
-    options.renewedUntil !== undefined && identity?.kind === 'login'
-
   const hasEnded = ({ stream }: Entry, at: number): boolean => {
     const { identity } = stream
     const isUnconfirmed = identity?.kind === 'personal' && options.isUnconfirmed?.(identity.user.id) === true
@@ -154,7 +151,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     for (const entry of entries.values()) {
       const hasExpired = hasEnded(entry, at)
       if (renewing.has(entry) || (!hasExpired && entry.livesUntil > monotonicAt)) continue
-      if (hasExpired && mayBeRenewed(entry)) logins.push(entry)
+      const mayBeRenewed = options.renewedUntil !== undefined && entry.stream.identity?.kind === 'login'
+      if (hasExpired && mayBeRenewed) logins.push(entry)
       else over.push(entry)
     }
     if (logins.length > 0) task(endUnlessRenewed)(logins)
@@ -163,7 +161,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
   const stop = every(TICK_MS, tick)
 
   const checkFresh = async (stale: readonly Entry[]) => {
-    const found = await withinTime(options.freshAccess(peopleOf(stale)), FRESH_ACCESS_MS)
+    const people = new Set(stale.flatMap(({ stream: { identity } }) => identity?.user.id ?? []))
+    const found = await withinTime(options.freshAccess([...people]), FRESH_ACCESS_MS)
     for (const entry of stale) contained(entry, () => checkOne(entry, found))
   }
 
@@ -202,7 +201,8 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     register(info: StreamInfo, control: StreamControl): StreamHandle {
       const [at, { identity }] = [now(), info]
       const tokenState = identity === undefined ? 'valid' : revocations.tokenState(identity)
-      refuseEnded(identity, tokenState, at)
+      if (expiresAtOf(info) <= at) throw new TokenExpired({ reason: 'expired' })
+      if (tokenState === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
       // Event sources and clients of Socket.IO do not come back after a refusal, but after an end they do.
       if (drainedBy !== undefined && info.kind === 'websocket') throw new Unavailable({ reason: 'draining' })
       const stream: OpenStream = { ...info, id: `${options.instance}-${++serial}`, since: at }
@@ -246,7 +246,11 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       drainedBy = monotonicNow() + withinMs
       await Promise.all([...entries.values()].map(entry => endAtRandom(entry, withinMs)))
     },
-    counts: () => countKinds(entries.values()),
+    counts() {
+      const counts: Record<StreamKind, number> = { websocket: 0, socketio: 0, sse: 0 }
+      for (const { stream } of entries.values()) counts[stream.kind]++
+      return counts
+    },
     /** Ends what has expired; runs automatically four times a second. */
     tick,
     close() {
@@ -261,21 +265,6 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
 
 const idsOf = ({ stream: { identity } }: Entry): Changed =>
   identity === undefined ? [] : [identity.user.id, identity.tokenId]
-
-const peopleOf = (entries: readonly Entry[]): number[] => [
-  ...new Set(entries.flatMap(({ stream: { identity } }) => (identity === undefined ? [] : [identity.user.id])))
-]
-
-const refuseEnded = (identity: Identity | undefined, tokenState: TokenState, at: number): void => {
-  if (identity !== undefined && identity.expiresAt * 1000 <= at) throw new TokenExpired({ reason: 'expired' })
-  if (tokenState === 'revoked') throw new TokenRevoked({ reason: 'revoked' })
-}
-
-const countKinds = (entries: Iterable<Entry>): Record<StreamKind, number> => {
-  const counts = { websocket: 0, socketio: 0, sse: 0 }
-  for (const { stream } of entries) counts[stream.kind]++
-  return counts
-}
 
 const withinTime = <T>(answer: Promise<T>, ms: number): Promise<T | 'unknown'> =>
   Promise.race([answer.catch(() => 'unknown' as const), delay(ms, 'unknown' as const, { ref: false })])

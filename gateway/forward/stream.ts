@@ -79,7 +79,7 @@ export const streamInfoOf = (
 })
 
 /** Milliseconds since the epoch. */
-export const expiresAtOf = ({ identity }: OpenStream): number =>
+export const expiresAtOf = ({ identity }: StreamInfo): number =>
   identity === undefined ? Number.POSITIVE_INFINITY : identity.expiresAt * 1000
 
 export type StreamItem = ReturnType<typeof itemOf>

@@ -118,19 +118,16 @@ const readAddress = (text: string, networks: readonly Network[]): Known | undefi
 
 export type Scheme = 'http' | 'https'
 
-/** Schemes in any case (RFC 3986 §3.1). Traefik names those of WebSocket for upgrades. */
-const schemeOf = (text: string): Scheme | undefined => {
-  switch (text.trim().toLowerCase()) {
-    case 'https':
-    case 'wss':
-      return 'https'
-    case 'http':
-    case 'ws':
-      return 'http'
-    default:
-      return undefined
-  }
-}
+/** Traefik names those of WebSocket for upgrades. */
+const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
+  ['https', 'https'],
+  ['wss', 'https'],
+  ['http', 'http'],
+  ['ws', 'http']
+])
+
+/** In any case (RFC 3986 §3.1). */
+const schemeOf = (text: string): Scheme | undefined => SCHEMES.get(text.trim().toLowerCase())
 
 /**
  * Some proxies replace X-Forwarded-Proto, others append to it. In a list, the element that counts is as far from the right as

@@ -162,8 +162,8 @@ export const answerFault = (
 }
 
 /** Turns anything thrown into a refusal. An error that is not one of ours is an internal error and discloses nothing. */
-export const asGatewayError = (thrown: unknown): GatewayError =>
-  thrown instanceof GatewayError ? thrown : new Internal({ cause: thrown, reason: 'internal-error' })
+export const asGatewayError = (thrown: unknown, reason = 'internal-error'): GatewayError =>
+  thrown instanceof GatewayError ? thrown : new Internal({ cause: thrown, reason })
 
 /** Seconds until the window ends; at least 1. */
 export const secondsLeft = ({ resetMs }: Verdict): number => Math.max(1, Math.ceil(resetMs / 1000))

@@ -188,6 +188,16 @@ export const fieldValues = (fields: readonly string[], name: string): string[] =
   return values
 }
 
+/** `[name, value, …]` without some of the fields. */
+export const fieldsWithout = (fields: readonly string[], isLeftOut: (name: string) => boolean): string[] => {
+  const kept: string[] = []
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] ?? ''
+    if (!isLeftOut(name)) kept.push(name, fields[i + 1] ?? '')
+  }
+  return kept
+}
+
 /** The same, joined (RFC 9110 §5.3). Undefined: not sent. */
 export const fieldValue = (fields: readonly string[], name: string): string | undefined => {
   const values = fieldValues(fields, name)

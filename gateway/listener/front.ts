@@ -2,13 +2,7 @@
 
 import { constants } from 'node:crypto'
 import { createServer, type Socket } from 'node:net'
-import {
-  createSecureContext,
-  createServer as createTlsServer,
-  type SecureContext,
-  type SecureContextOptions,
-  type TLSSocket
-} from 'node:tls'
+import tls, { type SecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { failIfVanished } from '../http/progress.ts'
 import type { AcceptOptions } from '../http/server.ts'
 import { createCertificateNames } from '../values/certificates.ts'
@@ -34,8 +28,6 @@ export interface FrontParts {
   readonly onRefused: (reason: string, peer: string | undefined) => void
 }
 
-export type Front = ReturnType<typeof createFront>
-
 /** For a PROXY header, and for a TLS handshake. */
 const EARLY_MS = 10_000
 
@@ -51,11 +43,11 @@ export const createFront = (parts: FrontParts) => {
     accept(...accepted)
     leaveEarly(connection)
   }
-  const tls = certificates === undefined ? undefined : createTls(certificates, offersHttp2, acceptOn, quota.leave)
+  const overTls = certificates === undefined ? undefined : createTls(certificates, offersHttp2, acceptOn, quota.leave)
   const greet = (socket: Socket, peer: string | undefined) => {
     if (!quota.enter(peer)) socket.destroy()
-    else if (tls === undefined) acceptOn(socket, socket, { peer })
-    else tls.greet(socket, peer, isProxy?.(peer) === true)
+    else if (overTls === undefined) acceptOn(socket, socket, { peer })
+    else overTls.greet(socket, peer, isProxy?.(peer) === true)
   }
   const receive = (socket: Socket) => {
     early.add(failIfVanished(socket))
@@ -78,17 +70,15 @@ export const createFront = (parts: FrontParts) => {
     /** Not listening yet. */
     server,
     /** Applies to new connections; open ones keep their own. */
-    useCertificates: (state: CertificateState) => tls?.use(state),
+    useCertificates: (state: CertificateState) => overTls?.use(state),
     /** Resolves when all connections have reached HTTP; those that have not after `graceMs` are closed. */
     async endEarly(graceMs = 0): Promise<void> {
       if (early.size === 0) return
-      await new Promise<void>(resolve => {
-        const timer = setTimeout(resolve, graceMs)
-        onNoneEarly = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, graceMs)
+      onNoneEarly = resolve
+      await promise
+      clearTimeout(timer)
       for (const socket of early) socket.destroy()
     }
   }
@@ -108,7 +98,7 @@ const optionsOf = ({ served, ticketKeys }: CertificateState): SecureContextOptio
 /** What several certificates are chosen by. */
 const choicesOf = (state: CertificateState) => ({
   names: createCertificateNames(state.served.map(({ pair }) => pair.names)),
-  contexts: optionsOf(state).map(options => createSecureContext(options))
+  contexts: optionsOf(state).map(options => tls.createSecureContext(options))
 })
 
 const createTls = (
@@ -144,9 +134,11 @@ const createTls = (
   }
   // It listens on no port; connections are passed to it.
   const serverFor = (ALPNProtocols: string[]) =>
-    createTlsServer({ ...options, ALPNProtocols, ...(choices && byName) }, socket =>
-      contain(ending(socket), () => receive(socket))
-    ).on('tlsClientError', (_error, socket) => socket.destroy())
+    tls
+      .createServer({ ...options, ALPNProtocols, ...(choices && byName) }, socket =>
+        contain(ending(socket), () => receive(socket))
+      )
+      .on('tlsClientError', (_error, socket) => socket.destroy())
   // The first protocol that the client supports is used.
   const protocols = offersHttp2 ? ['h2', 'http/1.1'] : ['http/1.1']
   const forClients = serverFor(protocols)

@@ -7,7 +7,7 @@ import type { Settings } from '../settings/settings.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
 import type { Certificates } from './certificates.ts'
 import type { ConnectionQuota } from './connection-quota.ts'
-import { createFront, type Front, type FrontParts } from './front.ts'
+import { createFront, type FrontParts } from './front.ts'
 
 interface ListenerParts {
   readonly server: HttpServer
@@ -21,12 +21,6 @@ interface ListenerParts {
   /** Both listeners count together. */
   readonly quota: ConnectionQuota
   readonly onRefused: FrontParts['onRefused']
-}
-
-interface Open {
-  readonly front: Front
-  readonly http: HttpServer
-  readonly port: number
 }
 
 /** A port, or a socket that is open already. */
@@ -67,12 +61,14 @@ export const openListener = async (parts: ListenerParts) => {
   }
 }
 
+type Open = Awaited<ReturnType<typeof open>>
+
 const open = async (
   { settings, isTrusted, quota, onRefused }: ListenerParts,
   http: HttpServer,
   address: ListenAddress,
   certificates: Certificates | undefined
-): Promise<Open> => {
+) => {
   const front = createFront({
     accept: (socket, options) => http.accept(socket, { ...options, onClosed: quota.leave }),
     quota,

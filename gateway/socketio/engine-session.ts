@@ -1,5 +1,5 @@
 // Holds the state of one Socket.IO session, on any transport; each of its namespaces is an open stream and ends with its access.
-import { Forbidden, GatewayError, RequestTimeout, TokenRevoked } from '../errors.ts'
+import { Forbidden, GatewayError, orThrow, RequestTimeout, TokenRevoked } from '../errors.ts'
 import type { OpenStreams } from '../forward/open-streams.ts'
 import type { StreamEnd } from '../forward/stream.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -157,17 +157,12 @@ export const createEngineSession = (
     }
   }
 
-  /** A session belongs to one person: its place counts for them from the first namespace that they request. */
-  const admitPerson = (userId: number): (() => void) => {
-    const taken = parts.streams.admit({ upstream: source.upstream, userId, ip: undefined })
-    if (taken instanceof GatewayError) throw taken
-    return taken
-  }
-
   /** Throws if the access has ended in the meantime, or no place is left. */
   const register = (name: string, checkedBy: Route, identity: Identity): Namespace => {
-    releaseStream ??= admitPerson(identity.user.id)
-    state.holder.belongsTo(identity.user.id)
+    const userId = identity.user.id
+    // A session belongs to one person: its place counts for them from the first namespace that they request.
+    releaseStream ??= orThrow(parts.streams.admit({ upstream: source.upstream, userId, ip: undefined }))
+    state.holder.belongsTo(userId)
     const asked = newNamespace(identity, checkedBy)
     asked.stream = parts.streams.register(
       { kind: 'socketio', identity, route: checkedBy, path, hostName, namespace: name, requestId, ip: source.ip },

@@ -1,5 +1,5 @@
 // Keeps the Socket.IO sessions of this process: limited until a CONNECT is accepted, found by their sid, and swept.
-import { BadRequest, GatewayError, RateLimited, Unauthenticated } from '../errors.ts'
+import { BadRequest, orThrow, RateLimited, Unauthenticated } from '../errors.ts'
 import { contain } from '../values/contain.ts'
 import {
   createEngineSession,
@@ -83,8 +83,8 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
 
   /** Begins a session that is carried by polling. */
   const hold = (source: EngineSessionSource, record: PollingSource): PollingSession => {
-    const release = forwarding.streams.admit({ upstream: source.upstream, userId: undefined, ip: source.ipKey })
-    if (release instanceof GatewayError) throw release
+    const { upstream, ipKey } = source
+    const release = orThrow(forwarding.streams.admit({ upstream, userId: undefined, ip: ipKey }))
     const engineSession = create(source, isFinal => {
       release()
       // Kept until the sweep, because its last packet may still wait for a poll.

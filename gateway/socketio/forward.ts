@@ -1,6 +1,6 @@
 // Forwards well-formed Engine.IO requests of a Socket.IO route, in sessions that must prove themselves in time.
-import { GatewayError, Internal } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { asGatewayError } from '../http/own-responses.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { contain, every } from '../values/contain.ts'
@@ -20,17 +20,12 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   const upgrade = createSocketIoUpgrades(forwarding, engineSessions, owners)
   const stop = every(SWEEP_MS, engineSessions.sweep)
 
-  const fail = (exchange: Exchange, error: unknown) => {
-    exchange.underway = undefined
-    const refusal = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' })
-    contain(exchange, () => forwarding.refuse(exchange, refusal))
-  }
-  const attempt = (exchange: Exchange, begin: () => void | Promise<void>) => {
+  const attempt = async (exchange: Exchange, begin: () => void | Promise<void>) => {
     try {
-      const pending = begin()
-      if (pending !== undefined) pending.catch(error => fail(exchange, error))
+      await begin()
     } catch (error) {
-      fail(exchange, error)
+      exchange.underway = undefined
+      contain(exchange, () => forwarding.refuse(exchange, asGatewayError(error, 'socketio')))
     }
   }
 

@@ -1,5 +1,5 @@
 // Handles WebSocket upgrades of a Socket.IO route: a new session, or one that moves over from polling, here or in another process.
-import { BadRequest, GatewayError, Unavailable } from '../errors.ts'
+import { BadRequest, orThrow, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Route } from '../routes/route.ts'
 import { engineFault } from '../routes/socketio-rules.ts'
@@ -18,7 +18,7 @@ import {
 import { type EngineSession, type HandedSession, type SocketIoForwarding, sourceOf } from './engine-session.ts'
 import type { EngineSessions } from './engine-sessions.ts'
 import type { Owners } from './polling/owners.ts'
-import { queryWithSid, readEngineQuery } from './protocol/engineio-handshake.ts'
+import { readEngineQuery } from './protocol/engineio-handshake.ts'
 import { createWebSocketTransport } from './websocket.ts'
 
 /** A session carried by polling, for which a WebSocket is tried. */
@@ -91,11 +91,8 @@ export const createSocketIoUpgrades = (
     passBytes(relay, client, open)
   }
 
-  const admit = ({ exchange, upstream }: UpgradeRequest): (() => void) => {
-    const release = forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key })
-    if (release instanceof GatewayError) throw release
-    return release
-  }
+  const admit = ({ exchange, upstream }: UpgradeRequest) =>
+    orThrow(forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key }))
 
   const begin = (request: UpgradeRequest, leave: () => void, polled: Polled | undefined, onJoined = () => {}) => {
     const { exchange, route, upstream } = request
@@ -124,15 +121,14 @@ export const createSocketIoUpgrades = (
         reserved.push(admit(request))
         return begin(request, leave, undefined, leaveUnproven)
       }
-      const { sid, ask } = owners.read(given)
-      exchange.query = queryWithSid(exchange.query, sid)
+      const { ask, ...named } = owners.read(exchange, route, given)
       reserved.push(admit(request))
-      const trial = await owners.tryWebSocket(ask, { sid, routeId: route.id, ip: exchange.client.address })
+      const trial = await owners.tryWebSocket(ask, named)
       reserved.push(() => trial.settle('given-up'))
       const target = forwarding.upstreams.poolOf(upstream).targetAt(trial.target)
       if (target === undefined) throw new Unavailable({ reason: 'no-target' })
       if (exchange.response.isGone) return leave()
-      begin({ ...request, target }, leave, { ...trial, takeOver: () => ask('takeOver', { sid }) })
+      begin({ ...request, target }, leave, { ...trial, takeOver: () => ask('takeOver', { sid: named.sid }) })
     } catch (error) {
       leave()
       throw error

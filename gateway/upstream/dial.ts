@@ -12,10 +12,7 @@ const secureContextOf = oncePer(({ ca, clientCertificate }: Upstream) =>
   tls.createSecureContext({ ...(ca === undefined ? {} : { ca }), ...clientCertificate })
 )
 
-/**
- * Opens a plain or TLS socket. Certificates are always verified, against `caFile` if the upstream has one, for
- * `serverName` or the target's host.
- */
+/** Certificates are verified against `caFile` if the upstream has one, for `serverName` or the target's host. */
 export const dial = (upstream: Upstream, target: Target, onread?: net.OnReadOpts): net.Socket => {
   const name = target.host.replace(/^\[|\]$/g, '')
   const host = target.address ?? name

@@ -4,7 +4,7 @@ import type { Target, Upstream } from '../routes/upstream.ts'
 import { type Contained, contain, task } from '../values/contain.ts'
 import type { UpstreamConnection } from './connection.ts'
 import type { TargetHealth } from './health.ts'
-import type { Membership, TargetPool, TargetStatus, Wanted } from './pool.ts'
+import type { Membership, TargetPool, Wanted } from './pool.ts'
 
 /** What a request needs when it may go to any target. */
 interface Asked extends Wanted {
@@ -69,10 +69,7 @@ const createQueue = (limits: { readonly max: number; readonly timeoutMs: number 
   }
 }
 
-export interface UpstreamStatus {
-  readonly name: string
-  readonly targets: readonly TargetStatus[]
-}
+export type UpstreamStatus = ReturnType<UpstreamPool['status']>
 
 export type UpstreamPool = ReturnType<typeof createUpstreamPool>
 
@@ -178,7 +175,7 @@ export const createUpstreamPool = (
     targetCount: () => members.length,
     members: () => members,
     isDown: () => members.every(({ health }) => health.isOut),
-    status: (): UpstreamStatus => ({ name: upstream.name, targets: members.map(member => member.status()) }),
+    status: () => ({ name: upstream.name, targets: members.map(member => member.status()) }),
     assemble,
     onRoom,
     serve

@@ -105,9 +105,16 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
   })
   const all = () => new Set([...members.values(), ...leaving, ...[...waiting].flatMap(pool => pool.members())])
 
-  const sweeper = createSweeper(all)
+  let sweptAt = performance.now()
+  /** Closes what is past its deadline. After a standstill of this process, in which it read nothing, silence is not a target's. */
   const sweep = () => {
-    sweeper(now())
+    const at = now()
+    const lateMs = performance.now() - sweptAt - SWEEP_MS
+    sweptAt = performance.now()
+    for (const member of all()) {
+      if (lateMs >= STANDSTILL_MS) member.postpone(lateMs)
+      member.sweep(at)
+    }
     for (const pool of waiting) {
       for (const member of pool.members()) leaving.add(member)
       if (!pool.serve()) waiting.delete(pool)
@@ -151,19 +158,6 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
       stop()
       addresses.close()
       for (const member of all()) member.destroy()
-    }
-  }
-}
-
-/** Closes what is past its deadline, except after a standstill of this process, in which it read nothing: that is no silence of a target. */
-const createSweeper = (pools: () => ReadonlySet<TargetPool>) => {
-  let sweptAt = performance.now()
-  return (at: number) => {
-    const lateMs = performance.now() - sweptAt - SWEEP_MS
-    sweptAt = performance.now()
-    for (const pool of pools()) {
-      if (lateMs >= STANDSTILL_MS) pool.postpone(lateMs)
-      pool.sweep(at)
     }
   }
 }

@@ -1,9 +1,9 @@
 // Validates both halves of the WebSocket handshake: the client's request and the upstream's response (RFC 6455 §4).
-import { createHash, randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerLines } from '../http/http1/response.ts'
-import { fieldValues, hasBody } from '../http/request.ts'
+import { fieldsWithout, fieldValues, hasBody } from '../http/request.ts'
 import { BadResponse } from '../upstream/faults.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 
@@ -22,10 +22,7 @@ export const HANDSHAKE_FIELDS: ReadonlySet<string> = new Set([
   'sec-websocket-accept'
 ])
 
-export const acceptOf = (key: string): string =>
-  createHash('sha1')
-    .update(key + GUID)
-    .digest('base64')
+export const acceptOf = (key: string): string => hash('sha1', key + GUID, 'base64')
 
 export const newKey = (): string => randomBytes(16).toString('base64')
 
@@ -87,8 +84,11 @@ export const checkSwitch = (head: ResponseHead, key: string, offered: readonly s
   return protocol
 }
 
-/** Fields of a backend's response to an upgrade that do not reach the client: nor does its body, which no script could read. */
-export const WRITTEN_ANEW = /^(?:sec-websocket-.*|content-.*|transfer-encoding|trailer|x-ratelimit-.*|x-request-id)$/i
+const WRITTEN_ANEW = /^(?:sec-websocket-.*|content-.*|transfer-encoding|trailer|x-ratelimit-.*|x-request-id)$/i
+
+/** The fields of a backend's response to an upgrade that reach the client. Its body does not: no script could read it. */
+export const passedFields = (fields: readonly string[]): string[] =>
+  fieldsWithout(fields, name => WRITTEN_ANEW.test(name))
 
 /** The 101 for the client; `passed` are the upstream's end-to-end fields, `added` the gateway's, both `[name, value, …]`. */
 export const clientSwitch = (
@@ -101,15 +101,5 @@ export const clientSwitch = (
   let head = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n'
   head += `sec-websocket-accept: ${acceptOf(key)}\r\n`
   if (protocol !== undefined) head += `sec-websocket-protocol: ${protocol}\r\n`
-  return `${head}${headerLines(fieldsWithout(passed, WRITTEN_ANEW))}${headerLines(added)}\r\n`
-}
-
-/** `[name, value, …]` without the fields of these names. */
-export const fieldsWithout = (fields: readonly string[], names: RegExp): string[] => {
-  const kept: string[] = []
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i] ?? ''
-    if (!names.test(name)) kept.push(name, fields[i + 1] ?? '')
-  }
-  return kept
+  return `${head}${headerLines(passedFields(passed))}${headerLines(added)}\r\n`
 }

@@ -45,23 +45,18 @@ interface LegSocket extends Duplex {
   [LEG]?: Leg
 }
 
-function onEnd(this: LegSocket) {
-  const leg = this[LEG]
-  if (leg !== undefined) contain(leg.relay, relay => relay.onEnd(leg))
-}
+const listener = (act: (relay: LegOwner, leg: Leg) => void) =>
+  function (this: LegSocket) {
+    const leg = this[LEG]
+    if (leg !== undefined) contain(leg.relay, relay => act(relay, leg))
+  }
+
+const onEnd = listener((relay, leg) => relay.onEnd(leg))
+const onClose = listener((relay, leg) => relay.onGone(leg))
+const onDrain = listener((relay, leg) => relay.peerOf(leg).unstall())
 
 function onError(this: LegSocket) {
   this.destroy()
-}
-
-function onClose(this: LegSocket) {
-  const leg = this[LEG]
-  if (leg !== undefined) contain(leg.relay, relay => relay.onGone(leg))
-}
-
-function onDrain(this: LegSocket) {
-  const leg = this[LEG]
-  if (leg !== undefined) contain(leg.relay, relay => relay.peerOf(leg).unstall())
 }
 
 // Distinguishes replies to our own pings from the other side's.
@@ -180,13 +175,12 @@ export class Leg implements FrameSink {
     this.#joinedBytes += bytes.copy(this.#joined, this.#joinedBytes)
     if (this.#isAwaiting) return true
     this.#isAwaiting = true
-    this.socket.write(NOTHING, () => contain(this.relay, () => this.#onTurn()))
+    const onTurn = () => {
+      this.#isAwaiting = false
+      this.#writeJoined()
+    }
+    this.socket.write(NOTHING, () => contain(this.relay, onTurn))
     return true
-  }
-
-  #onTurn() {
-    this.#isAwaiting = false
-    this.#writeJoined()
   }
 
   #writeJoined() {

@@ -1,10 +1,10 @@
 // Carries out an upgrade that is allowed: dials the upstream, passes its refusal on, and switches the client's connection.
-import { BadUpstreamResponse, GatewayError, Internal, Unavailable } from '../errors.ts'
+import { BadUpstreamResponse, type GatewayError, Unavailable } from '../errors.ts'
 import type { createPassResponse } from '../forward/forward-http.ts'
 import type { OpenStreams } from '../forward/open-streams.ts'
 import type { StreamInfo } from '../forward/stream.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
-import { addedHeaders } from '../http/own-responses.ts'
+import { addedHeaders, asGatewayError } from '../http/own-responses.ts'
 import type { Takeover } from '../http/request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
@@ -14,15 +14,7 @@ import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { Requester, ResponseHead } from '../upstream/parser.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { Log } from '../values/log.ts'
-import {
-  checkSwitch,
-  clientSwitch,
-  fieldsWithout,
-  HANDSHAKE_FIELDS,
-  newKey,
-  upgradeFields,
-  WRITTEN_ANEW
-} from './handshake.ts'
+import { checkSwitch, clientSwitch, HANDSHAKE_FIELDS, newKey, passedFields, upgradeFields } from './handshake.ts'
 import type { Ending, Side } from './leg.ts'
 import type { Relay, Relays } from './relay.ts'
 
@@ -107,7 +99,7 @@ export const openUpstream = (
           onOpen({ ...taken, head, protocol }, target)
         } catch (error) {
           taken.socket.destroy()
-          giveUp(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'upgrade-failed' }))
+          giveUp(asGatewayError(error, 'upgrade-failed'))
         }
       },
       onHead(head, whole) {
@@ -154,7 +146,7 @@ const passRefusal = (
     return forwarding.refuse(exchange, new BadUpstreamResponse({ reason: 'upstream-ignored-upgrade' }))
   }
   const context = forwarding.responseContext(route, upstream, exchange.host)
-  const headers = fieldsWithout(clientHeadFields(head, context, privateAnswersOf(route)), WRITTEN_ANEW)
+  const headers = passedFields(clientHeadFields(head, context, privateAnswersOf(route)))
   headers.push(...addedHeaders(exchange), 'content-length', '0')
   exchange.response.whole({ status: head.status, reason: head.reason, headers }, '')
 }

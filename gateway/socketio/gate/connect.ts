@@ -1,5 +1,6 @@
 // Checks a CONNECT: it passes with the person in place of the token, or gets a CONNECT_ERROR.
-import { BadRequest, Forbidden, GatewayError, Internal, NoRoute, Unauthenticated } from '../../errors.ts'
+import { BadRequest, Forbidden, GatewayError, NoRoute, Unauthenticated } from '../../errors.ts'
+import { asGatewayError } from '../../http/own-responses.ts'
 import type { Identity } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
 import { isPlainNamespace, namespaceRoute } from '../../routes/socketio-rules.ts'
@@ -23,7 +24,7 @@ export const checkConnect = (parts: GateParts, { namespace, rest }: SocketIoPack
     return { verdict: 'pass', text: connectPacket(namespace, trusted(parts, namespace, auth, identity)) }
   } catch (error) {
     if (!(error instanceof GatewayError)) noteFault('socketio', error, parts.requestId)
-    const known = error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'connect' })
+    const known = asGatewayError(error, 'connect')
     parts.onRefusedConnect(namespace, identity?.user, known)
     if (known.statusCode === 503) return violation(UNDECIDED)
     return { verdict: 'answer', text: connectErrorPacket(namespace, known) }

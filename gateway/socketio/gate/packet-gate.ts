@@ -118,27 +118,22 @@ const createClientPackets = (parts: GateParts, answer: (text: string) => PacketV
     if (typeof by === 'string') return refuseEvent(packet, name, new Forbidden({ reason: by }), right)
     // Being in the namespace is enough for events without roles of their own.
     const refusal = by === right.route ? undefined : parts.check(by, right.user)
-    return refusal === undefined ? passAttached(packet) : refuseEvent(packet, name, refusal, right)
+    return refusal === undefined ? decide(packet, PASSED) : refuseEvent(packet, name, refusal, right)
   }
 
   const refuseEvent = (packet: SocketIoPacket, event: string, refusal: GatewayError, right: Right): PacketVerdict => {
     const { namespace, rest } = packet
-    dropAttached(packet)
+    decide(packet, DROPPED)
     parts.onRefusedEvent(namespace, event, refusal, right)
     const id = ackIdOf(rest)
     return id === '' ? DROPPED : answer(ackPacket(namespace, id, refusal.bodyText(parts.requestId)))
   }
 
-  const dropAttached = ({ attachments }: SocketIoPacket): PacketVerdict => {
+  /** What becomes of a packet, and of its attachments when they come. */
+  const decide = ({ attachments }: SocketIoPacket, verdict: PacketVerdict): PacketVerdict => {
     due.client = attachments
-    due.clientDropped = true
-    return DROPPED
-  }
-
-  const passAttached = ({ attachments }: SocketIoPacket): PacketVerdict => {
-    due.client = attachments
-    due.clientDropped = false
-    return PASSED
+    due.clientDropped = verdict === DROPPED
+    return verdict
   }
 
   const message = (text: string): PacketVerdict => {
@@ -149,9 +144,9 @@ const createClientPackets = (parts: GateParts, answer: (text: string) => PacketV
     if (type === CONNECT) return connect(packet)
     if (type === CONNECT_ERROR) return violation('connect-error-from-client')
     const known = namespaces.get(namespace)
-    if (known === undefined) return left.has(namespace) ? dropAttached(packet) : violation('not-connected')
+    if (known === undefined) return left.has(namespace) ? decide(packet, DROPPED) : violation('not-connected')
     if (type === EVENT || type === BINARY_EVENT) return event(packet, known)
-    if (type === ACK || type === BINARY_ACK) return passAttached(packet)
+    if (type === ACK || type === BINARY_ACK) return decide(packet, PASSED)
     if (packet.rest !== '') return violation('malformed-packet')
     leaveNamespace(parts, namespace)
     return PASSED

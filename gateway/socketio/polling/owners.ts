@@ -1,10 +1,14 @@
 // Answers for the polling sessions of this process, and asks the processes that own others, whose ids are in their sids.
-import { BadRequest, BodyTooLarge, GatewayError, Internal, Unavailable } from '../../errors.ts'
+import { BadRequest, BodyTooLarge, GatewayError, Unavailable } from '../../errors.ts'
+import type { Exchange } from '../../http/exchange.ts'
+import { asGatewayError } from '../../http/own-responses.ts'
 import { CallFailure } from '../../instances/calls.ts'
 import type { Instances } from '../../instances/instances.ts'
+import type { Route } from '../../routes/route.ts'
 import { noteFault, task } from '../../values/contain.ts'
 import { endingAfter, type HandedSession } from '../engine-session.ts'
 import { type EngineSessions, type SessionRequest, unknownSid } from '../engine-sessions.ts'
+import { queryWithSid } from '../protocol/engineio-handshake.ts'
 import type { PollingResponse } from './mailbox.ts'
 
 /** Longer than any poll; a process that ends is noticed earlier. */
@@ -134,12 +138,12 @@ export const createOwners = (
   return {
     /** The sid for a client of a session that begins here. */
     give: (sid: string) => (instances === undefined ? sid : `${sid}.${own}`),
-    /** The upstream's sid, and who owns the session. Throws a refusal. */
-    read(given: string): { sid: string; ask: Ask } {
-      if (instances === undefined) return { sid: given, ask: askOf(own) }
-      const [, sid, id] = OWNED.exec(given) ?? []
+    /** Names the session of a request, whose query has the upstream's sid from now on, and its owner. Throws a refusal. */
+    read(exchange: Exchange, route: Route, given: string): SessionRequest & { readonly ask: Ask } {
+      const [, sid, id] = instances === undefined ? [given, given, own] : (OWNED.exec(given) ?? [])
       if (sid === undefined || id === undefined) throw unknownSid()
-      return { sid, ask: askOf(id) }
+      exchange.query = queryWithSid(exchange.query, sid)
+      return { sid, routeId: route.id, ip: exchange.client.address, ask: askOf(id) }
     },
     /** A WebSocket is tried here for a session: asks its owner. `ended`: the session is not to come back. */
     async tryWebSocket(ask: Ask, request: SessionRequest) {
@@ -174,8 +178,7 @@ const isRefusal = (reply: unknown): reply is Refusal =>
 
 const plainRefusal = (error: unknown): Refusal => {
   if (!(error instanceof GatewayError)) noteFault('socketio', error)
-  const known = error instanceof GatewayError ? error : new Internal({ reason: 'socketio' })
-  const { code, message, statusCode, reason, headers } = known
+  const { code, message, statusCode, reason, headers } = asGatewayError(error, 'socketio')
   return { refusal: { code, message, statusCode, reason, headers } }
 }
 

@@ -10,7 +10,7 @@ import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { createHolder, createHolding, type Holding, SMALL_BYTES } from '../../values/held-memory.ts'
 import { endingAfter, type SocketIoForwarding, sourceOf } from '../engine-session.ts'
 import type { EngineSessions } from '../engine-sessions.ts'
-import { openWithSid, queryWithSid, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
+import { openWithSid, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { callUpstream, headTemplate } from './call-upstream.ts'
 import { type PollingResponse, textResponse } from './mailbox.ts'
 import type { Owners } from './owners.ts'
@@ -87,14 +87,13 @@ export const createPollingRequests = (
   }
 
   const poll = async (exchange: Exchange, route: Route, given: string) => {
-    const { sid, ask } = owners.read(given)
-    exchange.query = queryWithSid(exchange.query, sid)
+    const { ask, ...named } = owners.read(exchange, route, given)
+    const { sid } = named
     const release = () => void ask('releasePoll', { sid }).catch(() => undefined)
     exchange.underway = { abort: () => void ask('abandonPoll', { sid }).catch(() => undefined) }
     waiting.add(release)
     try {
-      const request = { sid, routeId: route.id, ip: exchange.client.address, head: headFor(exchange, route) }
-      const response = ask('poll', request)
+      const response = ask('poll', { ...named, head: headFor(exchange, route) })
       if (isDraining) release()
       respond(exchange, await response)
     } finally {
@@ -103,22 +102,20 @@ export const createPollingRequests = (
   }
 
   const post = async (exchange: Exchange, route: Route, given: string) => {
-    const { sid, ask } = owners.read(given)
-    exchange.query = queryWithSid(exchange.query, sid)
-    const request = { sid, routeId: route.id, ip: exchange.client.address }
+    const { ask, ...named } = owners.read(exchange, route, given)
     const allowed = route.socketio?.maxMessageBytes ?? 1_000_000
     // Only who has proven themselves may send much, and it counts as theirs: asked before a body is read that may be long.
     const isShort = Number(exchange.head.contentLength ?? Number.NaN) <= SMALL_BYTES
-    const known = isShort ? undefined : await ask('bytesLeft', request)
+    const known = isShort ? undefined : await ask('bytesLeft', named)
     const maxBytes = Math.min(allowed, known?.left ?? allowed)
     const holder = createHolder()
     if (known?.userId !== undefined) holder.belongsTo(known.userId)
     const fail = (error: unknown): never => {
-      ask('failPost', { sid, code: endingAfter(error, 1008) }).catch(() => undefined)
+      ask('failPost', { sid: named.sid, code: endingAfter(error, 1008) }).catch(() => undefined)
       throw error
     }
     const body = await readPost(exchange, maxBytes, createHolding(holder)).catch(fail)
-    respond(exchange, await ask('post', { ...request, head: headFor(exchange, route), body }))
+    respond(exchange, await ask('post', { ...named, head: headFor(exchange, route), body }))
   }
 
   /** Polls that arrived here get a noop, so that clients whose sessions are elsewhere go on there. */

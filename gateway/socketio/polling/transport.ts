@@ -1,13 +1,14 @@
 // Carries a Socket.IO session by polling: every packet of every body is checked, and none is lost between polls.
 import { setTimeout as delay } from 'node:timers/promises'
-import { BadRequest, BadUpstreamResponse, GatewayError, Internal, RateLimited, Unavailable } from '../../errors.ts'
+import { BadRequest, BadUpstreamResponse, type GatewayError, RateLimited, Unavailable } from '../../errors.ts'
+import { asGatewayError } from '../../http/own-responses.ts'
+import { fieldsWithout } from '../../http/request.ts'
 import { inParts, inTurns, type Parts } from '../../routes/in-parts.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../../upstream/headers/private-answers.ts'
 import type { ResponseHead } from '../../upstream/parser.ts'
 import { task } from '../../values/contain.ts'
 import { createHolding, type Holding, TEXT_BYTES } from '../../values/held-memory.ts'
-import { fieldsWithout } from '../../websocket/handshake.ts'
 import type { EngineSession, EngineSessionSource, SocketIoForwarding } from '../engine-session.ts'
 import { NO_ROOM, UNDECIDED } from '../gate/gate-state.ts'
 import { burstBytes, ENGINE_CLOSE, readEnginePacket, readEnginePayload, SEPARATOR } from '../protocol/engineio.ts'
@@ -23,7 +24,9 @@ export const clientFields = (
   { responseContext }: SocketIoForwarding,
   { route, upstream }: EngineSessionSource
 ): string[] =>
-  fieldsWithout(clientHeadFields(head, responseContext(route, upstream, ''), privateAnswersOf(route)), NOT_REPEATED)
+  fieldsWithout(clientHeadFields(head, responseContext(route, upstream, ''), privateAnswersOf(route)), name =>
+    NOT_REPEATED.test(name)
+  )
 
 /** The upstream's own refusal, without its body; throws if it answered with something else, such as a page. */
 export const failureResponse = ({ status }: ResponseHead, fields: readonly string[]): PollingResponse => {
@@ -154,7 +157,7 @@ const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts
   const fail = (error: unknown) => {
     abort()
     engineSession.leave()
-    mailbox.refuse(error instanceof GatewayError ? error : new Internal({ cause: error, reason: 'socketio' }))
+    mailbox.refuse(asGatewayError(error, 'socketio'))
   }
 
   /** The session is over at the upstream, which is not the gateway's to explain. */

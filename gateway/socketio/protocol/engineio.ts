@@ -59,11 +59,6 @@ export const bytesOf = (text: string): Buffer | undefined =>
 
 /** All packets of a polling payload; undefined: one of them is invalid. */
 export const readEnginePayload = (payload: string): EnginePacket[] | undefined => {
-  const packets: EnginePacket[] = []
-  for (const text of payload.split(SEPARATOR)) {
-    const packet = readEnginePacket(text)
-    if (packet === undefined) return undefined
-    packets.push(packet)
-  }
-  return packets
+  const packets = payload.split(SEPARATOR).map(readEnginePacket)
+  return packets.every(packet => packet !== undefined) ? packets : undefined
 }

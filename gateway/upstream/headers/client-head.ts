@@ -2,7 +2,7 @@
 import { parseFieldLines } from '../../http/field-lines.ts'
 import type { OwnCookies } from '../../http/fields.ts'
 import { HSTS_SECONDS } from '../../http/own-responses.ts'
-import { connectionNames } from '../../http/request.ts'
+import { connectionNames, fieldsWithout } from '../../http/request.ts'
 import type { Route } from '../../routes/route.ts'
 import type { Target, Upstream } from '../../routes/upstream.ts'
 import { isLoopbackHost } from '../../values/addresses.ts'
@@ -13,9 +13,14 @@ import type { ResponseFieldKind } from './response-fields.ts'
 
 const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 
-interface ResponseContext extends AddressContext {
+interface ResponseContext {
   /** Cookie names that only the gateway may set. */
-  ownCookies: OwnCookies
+  readonly ownCookies: OwnCookies
+  readonly upstream: Upstream
+  /** The prefix of a path that the upstream sees without it; '' if there is none. */
+  readonly strippedPrefix: string
+  /** The host that the backend received; '' if unknown. */
+  readonly host: string
 }
 
 /** What the client's response depends on. @param host as sent to the backend */
@@ -29,14 +34,6 @@ export const createResponseContext =
     strippedPrefix: route.stripPrefix ?? '',
     host
   })
-
-interface ClientHead {
-  /** Field lines, each ending in CRLF. */
-  lines: string
-  hasDate: boolean
-  /** `text/event-stream`: silence is no fault, and every byte is passed on at once. */
-  eventStream: boolean
-}
 
 /** Browsers return the value of a nameless cookie as it is, so `=name=x` becomes the cookie `name` (RFC 6265bis §5.7). */
 const cookieName = (setCookie: string): string => {
@@ -83,7 +80,7 @@ const joined = (before: string | undefined, value: string): string =>
   before === undefined ? value : `${before}, ${value}`
 
 /** @param privacy undefined: caching is left to the backend */
-export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivatePolicy): ClientHead => {
+export const clientHead = (head: ResponseHead, context: ResponseContext, privacy?: PrivatePolicy) => {
   const { headers, kinds, announcedLength } = head
   const named = connectionNames(head.connection)
   const rules = responseRulesOf(context.upstream)
@@ -117,7 +114,13 @@ export const clientHead = (head: ResponseHead, context: ResponseContext, privacy
   }
   if (privacy !== undefined) lines += privacy.cacheControlLine(cacheControl ?? '') + privacy.varyLine(vary ?? '')
   lines += (privacy?.isShared === false ? rules?.privateLines : rules?.lines) ?? ''
-  return { lines, hasDate, eventStream }
+  return {
+    /** Field lines, each ending in CRLF. */
+    lines,
+    hasDate,
+    /** `text/event-stream`: silence is no fault, and every byte is passed on at once. */
+    eventStream
+  }
 }
 
 /** The same fields as `[name, value, …]`. */
@@ -129,22 +132,8 @@ const FORBIDDEN_TRAILER =
   /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|http2-settings|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
 
 /** `[name, value, …]` of the permitted trailers. */
-export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): string[] => {
-  const passed: string[] = []
-  for (let i = 0; i < trailers.length; i += 2) {
-    const name = trailers[i] ?? ''
-    if (!FORBIDDEN_TRAILER.test(name) && !removes?.(name)) passed.push(name, trailers[i + 1] ?? '')
-  }
-  return passed
-}
-
-interface AddressContext {
-  readonly upstream: Upstream
-  /** The prefix of a path that the upstream sees without it; '' if there is none. */
-  readonly strippedPrefix: string
-  /** The host that the backend received; '' if unknown. */
-  readonly host: string
-}
+export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): string[] =>
+  fieldsWithout(trailers, name => FORBIDDEN_TRAILER.test(name) || removes?.(name) === true)
 
 /** For a reference with an authority (RFC 3986 §4.2). */
 const ABSOLUTE = /^(?:(https?):)?\/\/([^/?#\\]*)(.*)$/is
@@ -160,7 +149,7 @@ const isSameHost = (target: Target, host: string): boolean =>
   target.host.toLowerCase() === host || (isLoopbackHost(target.host) && isLoopbackHost(host))
 
 /** Whether a URL names a backend of the upstream: as it is dialled, by the host that it received, or in another spelling. */
-const isOwn = (scheme: string | undefined, written: string, { upstream, host }: AddressContext): boolean => {
+const isOwn = (scheme: string | undefined, written: string, { upstream, host }: ResponseContext): boolean => {
   const authority = written.toLowerCase()
   if (upstream.preserveHost && authority === host.toLowerCase()) return true
   if (upstream.targets.some(target => target.authority === authority)) return true
@@ -179,7 +168,7 @@ const withPrefix = (path: string, prefix: string): string => {
 }
 
 /** A redirect to a backend's own address is changed to the same path on the public origin (RFC 9110 §10.2.2). */
-const publicAddress = (address: string, context: AddressContext): string => {
+const publicAddress = (address: string, context: ResponseContext): string => {
   const { strippedPrefix } = context
   const [, scheme, authority = '', rest = ''] = ABSOLUTE.exec(address) ?? []
   if (authority === '' || !isOwn(scheme, authority, context)) return withPrefix(address, strippedPrefix)
@@ -193,7 +182,7 @@ const publicAddress = (address: string, context: AddressContext): string => {
  * `Refresh: 5; url=…`, as browsers parse it (HTML, shared declarative refresh steps). No two parts can take the same characters, nor can
  * they in an attribute of a cookie: a value of 32 KB would block everything for a second.
  */
-const publicRefresh = (value: string, context: AddressContext): string => {
+const publicRefresh = (value: string, context: ResponseContext): string => {
   const [, before, address, after] =
     /^([\d.]*(?:[\t ]*[;,]|[\t ])[\t ]*(?:url[\t ]*=[\t ]*)?["']?)([^"']*)(.*)$/is.exec(value) ?? []
   return before === undefined ? value : before + publicAddress(address ?? '', context) + after
@@ -202,12 +191,12 @@ const publicRefresh = (value: string, context: AddressContext): string => {
 const isWithin = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
 /** Browsers would reject a cookie whose domain covers the backend but not the gateway. */
-const isForeignDomain = (domain: string, { upstream, host }: AddressContext): boolean => {
+const isForeignDomain = (domain: string, { upstream, host }: ResponseContext): boolean => {
   const asked = bare(AUTHORITY.exec(host.toLowerCase())?.[1] ?? '')
   return !isWithin(asked, domain) && upstream.targets.some(target => isWithin(target.host.toLowerCase(), domain))
 }
 
-const publicAttribute = (attribute: string, isHostCookie: boolean, context: AddressContext): string | undefined => {
+const publicAttribute = (attribute: string, isHostCookie: boolean, context: ResponseContext): string | undefined => {
   const [, name = '', written = ''] = /^\s*(path|domain)\s*=(.*)$/i.exec(attribute) ?? []
   if (name === '') return attribute
   const value = written.trim()
@@ -221,7 +210,7 @@ const publicAttribute = (attribute: string, isHostCookie: boolean, context: Addr
 }
 
 /** A cookie of the backend is returned to it, and only to it. */
-const publicCookie = (setCookie: string, context: AddressContext): string => {
+const publicCookie = (setCookie: string, context: ResponseContext): string => {
   if (context.strippedPrefix === '' && !/;\s*domain\s*=/i.test(setCookie)) return setCookie
   const [pair = '', ...attributes] = setCookie.split(';')
   const isHostCookie = /^\s*__Host-/i.test(pair)
