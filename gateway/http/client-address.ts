@@ -1,5 +1,6 @@
 // Finds the client address, the scheme and the host of a request, which the client cannot choose, and the key to count it by.
 import type { RouteTable } from '../routes/route.ts'
+import type { Settings } from '../settings/settings.ts'
 import {
   contains,
   formatAddress,
@@ -65,10 +66,7 @@ export const createClientAddress = (trustProxy: readonly string[], onUnreadable?
   })
 }
 
-/**
- * Each proxy appends the address of its caller, so only elements to the right of the first untrusted address are reliable.
- * `hops`: how many elements are to the right of the client.
- */
+/** Each proxy appends the address of its caller. `hops`: how many elements, all of trusted proxies, are to the right of the client. */
 const walk = (
   nearest: Known,
   list: string,
@@ -153,12 +151,6 @@ const toNetwork = (text: string): Network => {
   return network
 }
 
-interface HostSettings {
-  readonly publicUrl: string
-  /** In addition to PUBLIC_URL's, in lower case, with ports; `*`: any. */
-  readonly allowedHosts: readonly string[]
-}
-
 /** undefined: the host can be read in several ways, where hosts choose routes. */
 export type RequestHost = (
   said: string | undefined,
@@ -172,7 +164,10 @@ const ONE_HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5}
  * Selects the host that a request is for, with its port, among those of this gateway; backends receive the same. Any other host
  * counts as PUBLIC_URL's, so that an invented host gets into no link that a backend writes, and chooses no rules.
  */
-export const createRequestHost = ({ publicUrl, allowedHosts }: HostSettings): RequestHost => {
+export const createRequestHost = ({
+  publicUrl,
+  allowedHosts
+}: Pick<Settings, 'publicUrl' | 'allowedHosts'>): RequestHost => {
   const publicHost = new URL(publicUrl).host
   const allowed = new Set([publicHost, ...allowedHosts])
   const isAny = allowed.has('*')

@@ -77,10 +77,7 @@ export class Exchange implements ExchangeOwner {
   headMs = -1
   /** Replaces the client's trace fields upstream; undefined if tracing is off, in which case the client's pass unchanged. */
   trace: TraceFields | undefined = undefined
-  /**
-   * Aborted once if the client goes away before the response is complete. An object, because V8 would keep a closure in its
-   * place, with everything in its scope, until the next full collection.
-   */
+  /** Aborted once if its client goes before the response is complete. An object: V8 keeps closures, with their scopes, for longer. */
   underway: Underway | undefined = undefined
   readonly #hooks: ExchangeHooks
 

@@ -124,12 +124,10 @@ const classify = (name: string): FieldKind => {
   return read !== lower && KINDS.has(read) ? DROP : PASS
 }
 
+/** A proxy that asks writes it itself, but in this spelling only. */
 const PROXYS_OWN = 'x-original-url'
 
-/**
- * Whether a backend may serve another path or method because of a field, however its name is spelt. A proxy that asks writes
- * X-Original-URL itself, but in this spelling only.
- */
+/** Whether a backend may serve another path or method because of a field, however its name is spelt. */
 export const misleads = (name: string): boolean => {
   const read = readLaxly(name)
   if (MISLEADING.includes(read) || (read === PROXYS_OWN && name.toLowerCase() !== PROXYS_OWN)) return true

@@ -51,10 +51,7 @@ interface OwnEndpointsOptions extends Pick<ResponseOptions, 'origins'> {
   register: (app: FastifyInstance) => void | Promise<void>
 }
 
-/**
- * A validation message names the location and the rule, never the value (`body/username must be string`). Names of unknown
- * properties are input too, so it lists the known ones.
- */
+/** `body/username must be string`, without the value. Names of unknown properties are input too, so it lists the known ones. */
 const validationText = (error: FastifyError, schema: FastifySchema | undefined): string | undefined => {
   const first = error.validation?.[0]
   if (first === undefined) return undefined

@@ -35,8 +35,5 @@ export const isStalled = (before: Progress, now: Progress): boolean =>
 const PROBE_MS = 60_000
 const PROBES = 5
 
-/**
- * Lets a socket fail some minutes after the host at its other end has vanished, although nothing is written to it: otherwise an event
- * stream in which nothing happens would stay open.
- */
+/** Lets a socket fail some minutes after its other end has vanished, although nothing is written to it, as in a silent event stream. */
 export const failIfVanished = (socket: Socket): Socket => socket.setKeepAlive(true, PROBE_MS, PROBE_MS, PROBES)

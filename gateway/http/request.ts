@@ -41,10 +41,7 @@ const WITH_BODY: ReadonlySet<string> = new Set('POST PUT PATCH PROPFIND PROPPATC
 /** Whether a method gives a body no meaning, so that some backends leave it unread. */
 export const ignoresBody = (method: string): boolean => !WITH_BODY.has(method)
 
-/**
- * How many more gateways may forward an OPTIONS or TRACE request (RFC 9110 §7.6.2); undefined: any number, as with other
- * methods.
- */
+/** How many more gateways may forward an OPTIONS or TRACE request (RFC 9110 §7.6.2); undefined: any number, as with other methods. */
 export const forwardsLeft = (method: string, { maxForwards }: RequestHead): number | undefined => {
   if (maxForwards === undefined || (method !== 'OPTIONS' && method !== 'TRACE')) return undefined
   return /^\d{1,9}$/.test(maxForwards) ? Number(maxForwards) : undefined
@@ -57,10 +54,7 @@ const PLAIN_CONNECTION = /^(?:|keep-alive|close)$/
 export const connectionNames = (connection = ''): ReadonlySet<string> | undefined =>
   PLAIN_CONNECTION.test(connection) ? undefined : new Set(connection.split(',').map(name => name.trim()))
 
-/**
- * Whether a message leaves its connection open, by all its Connection fields in lower case. No other option can revoke `close`
- * (RFC 9112 §9.3).
- */
+/** Whether a message leaves its connection open, by all its Connection fields in lower case: nothing revokes `close` (RFC 9112 §9.3). */
 export const keepsConnection = (minor: number, connection = ''): boolean => {
   if (connection === '' || connection === 'keep-alive') return connection !== '' || minor > 0
   if (/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(connection)) return false

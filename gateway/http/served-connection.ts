@@ -12,10 +12,7 @@ type FaultyConnection = Pick<ClientConnection, 'peer' | 'isTls' | 'isHttp2'>
 /** How requests are handled; shared by all connections. */
 export interface MessageHandler {
   onRequest(request: HttpRequest): void
-  /**
-   * Received something that is not a request. Its response, if there is one, is the last on an HTTP/1.1 connection; undefined: its
-   * stream has been reset.
-   */
+  /** Received what is no request. Its response is the last on an HTTP/1.1 connection; undefined: its stream has been reset. */
   onFault(connection: FaultyConnection, fault: MessageFault, response: HttpResponse | undefined): void
 }
 
@@ -52,10 +49,7 @@ export interface ServedConnection extends Contained {
   expire(): void
   /** The server will stop: clients may be told. */
   onAnnounced?(): void
-  /**
-   * The server is stopping: requests in progress may finish, and an idle connection ends.
-   * @param sparesNew not one that has not been used yet, on which a request may be on its way
-   */
+  /** Requests in progress may finish; an idle connection ends. @param sparesNew unless it is unused: a request may be on its way */
   onDrain(sparesNew: boolean): void
   /** Called at intervals: ends requests whose clients have taken nothing since. */
   endStalled?(): void

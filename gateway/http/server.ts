@@ -195,8 +195,6 @@ type SocketInside = net.Socket & Inside
 /**
  * The same connection as another socket, which emits no `data`. Only sockets created by hand can choose where they read to
  * (`onread`), so the handle is moved to one. Undefined if that is impossible: TLS, or bytes that have already been read.
- *
- * @param turns in which bulky reads are taken
  */
 export const readShared = (accepted: net.Socket, take: Take, turns: Turns): net.Socket | undefined => {
   const from = accepted as SocketInside

@@ -59,10 +59,7 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
     remove(engineSession.source.ipKey, engineSession)
   }
 
-  /**
-   * Counts a handshake from before it begins, so that a burst cannot pass all at once; throws if the address has too many sessions
-   * without an open namespace. Returns a function that stops counting it.
-   */
+  /** Counts a handshake before it begins, so that a burst does not pass; throws if its address has too many. Returns what ends that. */
   const enterUnproven = (ipKey: string): (() => void) => {
     const unproven = [...(byAddress.get(ipKey) ?? [])].filter(one => typeof one === 'symbol' || isProving(one))
     if (unproven.length >= MAX_UNPROVEN_PER_IP)

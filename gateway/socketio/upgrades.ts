@@ -29,20 +29,18 @@ interface Polled {
   readonly ended: Promise<void>
 }
 
-interface Sockets {
-  readonly request: UpgradeRequest
-  readonly open: OpenUpstream
-  /** Gives back what was reserved. */
-  readonly leave: () => void
-}
-
 /** Throws a refusal, or rejects with one. */
 export const createSocketIoUpgrades = (
   forwarding: SocketIoForwarding,
   engineSessions: EngineSessions,
   owners: Owners
 ) => {
-  const join = (engineSession: EngineSession, { request, open, leave }: Sockets, polled: Polled | undefined) => {
+  /** @param leave gives back what was reserved */
+  const join = (
+    engineSession: EngineSession,
+    { request, open, leave }: { request: UpgradeRequest; open: OpenUpstream; leave: () => void },
+    polled: Polled | undefined
+  ) => {
     let relay: Relay | undefined
     let isClosed = false
     const takeOver = async (from: Polled) => {

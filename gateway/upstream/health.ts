@@ -22,7 +22,7 @@ interface TargetHealthOptions {
   readonly onChange: (state: 'down' | 'returning', reason: string) => void
 }
 
-export interface TargetHealthStatus {
+interface TargetHealthStatus {
   readonly state: 'up' | 'returning' | 'down'
   /** Milliseconds since the epoch. */
   readonly since: number

@@ -44,15 +44,9 @@ const statusLineOf = (text: string): RegExpExecArray | null => {
 const mayBecomeStatusLine = (text: string): boolean =>
   statusLineOf(text + (SHORTEST.slice(text.length) || '\n')) !== null
 
-interface Lengths {
-  announcedLength: number
-  chunked: boolean
-  connection: string
-}
-
 /** Reads the fields that determine framing; what two parsers could read differently is refused (RFC 9112 §6.1, §6.3). */
-const readLengths = (headers: readonly string[], kinds: readonly ResponseFieldKind[], minor: number): Lengths => {
-  const lengths: Lengths = { announcedLength: -1, chunked: false, connection: '' }
+const readLengths = (headers: readonly string[], kinds: readonly ResponseFieldKind[], minor: number) => {
+  const lengths = { announcedLength: -1, chunked: false, connection: '' }
   for (let i = 0; i < kinds.length; i++) {
     const value = headers[2 * i + 1] ?? ''
     switch (kinds[i]) {
@@ -83,6 +77,8 @@ const readLength = (value: string): number => {
   return Number(digits)
 }
 
+type Lengths = ReturnType<typeof readLengths>
+
 const framingOf = (status: number, method: string, { chunked, announcedLength }: Lengths): Framing => {
   if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return 'none'
   if (chunked) return 'chunked'
@@ -90,19 +86,8 @@ const framingOf = (status: number, method: string, { chunked, announcedLength }:
   return announcedLength === 0 ? 'none' : 'length'
 }
 
-interface FoundHead {
-  readonly head: ResponseHead
-  /** Where the body begins. */
-  readonly end: number
-  /** As Latin-1; it ends behind the head, with the bytes at the latest. */
-  readonly text: string
-}
-
-/**
- * Reads the head at the start of bytes; undefined: more are needed. One that can no longer become valid is refused at once, not
- * when time runs out.
- */
-export const readResponseHead = (bytes: Buffer, method: string): FoundHead | undefined => {
+/** Undefined: more bytes are needed. A head that can no longer become valid is refused at once, not when time runs out. */
+export const readResponseHead = (bytes: Buffer, method: string) => {
   const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_TEXT_BYTES))
   const line = statusLineOf(text)
   if (line === null && !mayBecomeStatusLine(text)) throw new BadResponse('malformed status line')
@@ -130,6 +115,7 @@ export const readResponseHead = (bytes: Buffer, method: string): FoundHead | und
     keepAlive: framing !== 'close' && keepsConnection(minor, lengths.connection),
     announcesMore: framing === 'none' && (lengths.chunked || lengths.announcedLength > 0)
   }
+  /** `end`: where the body begins. `text`: Latin-1; it ends behind the head, with the bytes at the latest. */
   return { head, end, text }
 }
 
@@ -177,10 +163,7 @@ export interface ResponseSink {
 
 /** Every request ends in exactly one of `onEnd`, `onSwitch`, `onFault` and `onThrown`. */
 export interface Requester extends Pick<ResponseSink, 'onHead'>, Partial<Omit<ResponseSink, 'onHead'>>, Contained {
-  /**
-   * `nothingSent`: no byte of the request reached the kernel, so it may be sent again on another connection
-   * (RFC 9110 §9.2.2 would allow more, but nothing else is retried).
-   */
+  /** `nothingSent`: no byte reached the kernel, so it may be sent again. Nothing else is, although RFC 9110 §9.2.2 allows more. */
   onFault(fault: UpstreamFault, cause: unknown, nothingSent: boolean): void
   /** The connection was not established when it got the request, and is now. */
   onConnected?(): void

@@ -5,7 +5,7 @@ import { contain, task } from '../values/contain.ts'
 import { seldom } from '../values/throttled-log.ts'
 import { type ProbeContext, probeOf } from './checks.ts'
 import { type Client, UpstreamConnection } from './connection.ts'
-import { type TargetHealth, type TargetHealthStatus, watchTarget } from './health.ts'
+import { type TargetHealth, watchTarget } from './health.ts'
 
 /** Of a target, for plain requests, where nothing is configured; streams are in addition. */
 const MOST_CONNECTIONS = 8192
@@ -37,9 +37,8 @@ export interface Wanted {
 }
 
 /**
- * Whether a warm connection is used only after one turn of the event loop, in which whatever has already arrived becomes known:
- * a close, which is likely after some time, or bytes that would be taken for the response to this request. A head alone
- * waits for the end of the turn anyway.
+ * Whether a warm connection is used only after one turn of the event loop, in which what has arrived becomes known: a close, which is
+ * likely after some time, or bytes that would be taken for the response. A head alone waits for the end of the turn anyway.
  */
 export const mustBeRead = ({ idleSince }: UpstreamConnection, hasBody: boolean): boolean =>
   idleSince > 0 && (hasBody || performance.now() - idleSince > DOUBTFUL_IDLE_MS)
@@ -52,13 +51,6 @@ export interface Membership {
   readonly hasOther: (health: TargetHealth) => boolean
   /** A connection has become free, or the target has come back into service. */
   readonly onRoom: () => void
-}
-
-export interface TargetStatus extends TargetHealthStatus {
-  readonly url: string
-  /** Connections with a request in progress. */
-  readonly busy: number
-  readonly connections: number
 }
 
 /** How connections are opened, and targets checked. */
@@ -111,7 +103,9 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
     connection.heldBy = address
     if (address !== undefined) held.set(address, (held.get(address) ?? 0) + 1)
   }
+  /** It carries neither a plain request nor a stream. */
   const release = (connection: UpstreamConnection) => {
+    streams.delete(connection)
     const { heldBy } = connection
     connection.heldBy = undefined
     if (heldBy === undefined) return
@@ -129,21 +123,18 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
     },
     onFree(connection: UpstreamConnection) {
       release(connection)
-      streams.delete(connection)
       if (isClosing || !idle.add(connection)) return connection.destroy()
       member.onRoom()
     },
     onClosed(connection: UpstreamConnection) {
       open.delete(connection)
       release(connection)
-      streams.delete(connection)
       idle.remove(connection)
       member.onRoom()
     },
     onSwitched(connection: UpstreamConnection, socket: Pick<net.Socket, 'once'>) {
       open.delete(connection)
       release(connection)
-      streams.delete(connection)
       sockets++
       health.answered(101, connection.openedAt)
       socket.once('close', leaveSocket)
@@ -252,7 +243,7 @@ export const createTargetPool = (first: Membership, parts: PoolParts) => {
       close()
       for (const connection of [...open]) connection.destroy()
     },
-    status: (): TargetStatus => ({
+    status: () => ({
       url: member.target.url,
       ...health.status(),
       busy: busy(),

@@ -51,10 +51,7 @@ const createQueue = (limits: { readonly max: number; readonly timeoutMs: number 
       waiting.add(one)
       return () => void leave(one)
     },
-    /**
-     * Serves those that wait, the first one first, until there is no connection for one. Those that have tried a target hold up no
-     * other: the free one may be that.
-     */
+    /** In order, until there is no connection for one. Those that have tried a target hold up no other: the free one may be that. */
     serve(connectionFor: (asked: Asked) => UpstreamConnection | undefined): void {
       for (const one of waiting) {
         const connection = connectionFor(one.asked)
@@ -153,10 +150,7 @@ export const createUpstreamPool = (
   assemble()
 
   return {
-    /**
-     * A connection to the healthiest target, to none of those tried while there are others, or to the `only` one; undefined if it
-     * has reached its limit of connections.
-     */
+    /** To the healthiest target, to none of those tried while there are others, or to the `only` one; undefined: it has no room. */
     acquire(asked: Asked = {}): UpstreamConnection | undefined {
       // First come, first served.
       return asked.only === undefined && queue.length() > 0 ? undefined : connectionFor(asked)

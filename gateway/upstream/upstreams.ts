@@ -133,10 +133,7 @@ export const createUpstreams = (options: UpstreamsOptions = {}) => {
     /** An upstream that is not in the table is neither watched nor listed, and keeps no connection for later. */
     poolOf: (upstream: Upstream): UpstreamPool =>
       current.get(upstream) ?? retire(upstream, retired.get(upstream) ?? createUpstreamPool(upstream, joinNothing)),
-    /**
-     * Takes over the targets of a table. Those at the same address, with the same TLS settings, keep their connections and
-     * their health; those that are in the table no longer are drained.
-     */
+    /** Takes over a table. Targets at the same address, with the same TLS settings, keep connections and health; others are drained. */
     retain(table: Pick<RouteTable, 'upstreams'>): void {
       const kept = new Set(table.upstreams.values())
       for (const [upstream, pool] of current) {

@@ -17,11 +17,7 @@ import {
   type UpgradeRequest
 } from './upgrade.ts'
 
-/**
- * Forwards an authorised upgrade. The upstream is dialled first; its refusal reaches the client as a status,
- * a timeout as 504, everything else as 502. Extensions are not negotiated, because `permessage-deflate` would
- * hide the size of a message from the gateway (RFC 7692 §8).
- */
+/** Extensions are not negotiated, because `permessage-deflate` would hide the size of a message from the gateway (RFC 7692 §8). */
 export const createForwardWebSocket =
   (forwarding: SocketForwarding) => (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {
     const refusal = checkClientHandshake(exchange)
@@ -44,14 +40,12 @@ export const createForwardWebSocket =
     )
   }
 
-interface RelaySockets {
-  readonly open: OpenUpstream
-  readonly onSwitch: () => Takeover
-  readonly leave: () => void
-}
-
 /** Joins the two sockets; separate from the exchange, so that an open socket does not keep it in memory. */
-const startRelay = (forwarding: SocketForwarding, info: StreamInfo, { open, onSwitch, leave }: RelaySockets): void => {
+const startRelay = (
+  forwarding: SocketForwarding,
+  info: StreamInfo,
+  { open, onSwitch, leave }: { open: OpenUpstream; onSwitch: () => Takeover; leave: () => void }
+): void => {
   const { websocket } = info.route
   const control = new RelayControl()
   const handle = forwarding.streams.register(info, control)

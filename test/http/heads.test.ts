@@ -25,17 +25,20 @@ const written = (
   state: { isDraining?: boolean; isBodyDue?: boolean } = {}
 ) => {
   let text = ''
-  const sink = {
-    isDraining: false,
-    isBodyDue: false,
-    ...state,
+  const outbox = {
     send(more: string) {
       text += more
     },
     sendBytes(before: string, bytes: Buffer, after: string) {
       text += before + bytes.toString() + after
       return true
-    },
+    }
+  }
+  const sink = {
+    isDraining: false,
+    isBodyDue: false,
+    ...state,
+    outbox,
     onEnded: () => undefined,
     destroy: () => undefined
   }

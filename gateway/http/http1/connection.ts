@@ -28,10 +28,7 @@ type Phase =
   | 'tunnel'
   | 'closed'
 
-/**
- * No more than this is read while a request waits for its response, or for its turn: enough to notice a client that leaves.
- * An incomplete head is shorter.
- */
+/** What is read while a request waits for its response, or its turn: enough to notice a client that leaves. Incomplete heads are shorter. */
 const HOLD_BYTES = MAX_REQUEST_HEAD_BYTES
 
 const NEVER = Number.POSITIVE_INFINITY
@@ -45,7 +42,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   readonly #host: ConnectionHost
   readonly #socket: ClientSocket
   readonly #intake = new Intake()
-  readonly #outbox: Outbox
+  readonly outbox: Outbox
   #phase: Phase = 'head'
   #isReading = true
   /** Bytes are being taken: whether to read on is decided afterwards. */
@@ -60,7 +57,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   constructor(socket: ClientSocket, host: ConnectionHost, { peer, isTls, covers }: Origin) {
     this.#socket = socket
     this.#host = host
-    this.#outbox = new Outbox(socket, this)
+    this.outbox = new Outbox(socket, this)
     this.peer = peer
     this.isTls = isTls
     this.covers = covers
@@ -187,14 +184,6 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     this.#linger()
   }
 
-  send(text: string): void {
-    this.#outbox.send(text)
-  }
-
-  sendBytes(before: string, bytes: Buffer, after: string): boolean {
-    return this.#outbox.sendBytes(before, bytes, after)
-  }
-
   flushSoon(waiting: Waiting): void {
     this.#host.flushSoon(waiting)
   }
@@ -208,7 +197,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   }
 
   destroy(): void {
-    this.#outbox.flush()
+    this.outbox.flush()
     // TLS cannot be reset here, and an end without its closure alert is no end of a response (RFC 9112 §9.8).
     if (this.#request?.response.endsWithConnection === true && !this.isTls) this.#socket.resetAndDestroy()
     else this.#socket.destroy()
@@ -285,7 +274,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   #leave() {
     if (this.#phase === 'tunnel' || this.#phase === 'closed') return
     if (this.#phase === 'linger') {
-      this.#outbox.flush()
+      this.outbox.flush()
       this.#socket.end()
     } else if (this.#request?.response.isEnded !== true) this.destroy()
   }
@@ -308,7 +297,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     this.#phase = 'closed'
     this.deadline = NEVER
     this.#intake.discard()
-    this.#outbox.close()
+    this.outbox.close()
     const request = this.#request
     this.#request = undefined
     if (request === undefined) return
@@ -319,7 +308,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
   /** Hands the connection over; its request gets no response from here any more. */
   takeOver(): Takeover {
     const rest = this.#intake.takeRest()
-    this.#outbox.flush()
+    this.outbox.flush()
     this.#request = undefined
     this.#phase = 'tunnel'
     this.deadline = NEVER

@@ -2,7 +2,7 @@
 import { ownBytes } from '../../values/bounded-map.ts'
 import { ChunkedBody, INCOMPLETE, MALFORMED } from '../chunked-body.ts'
 import { INVALID, linesText, PARTIAL, readFieldLines } from '../field-lines.ts'
-import type { BodyConsumer, ParsedHead, RequestHead } from '../request.ts'
+import type { BodyConsumer, RequestHead } from '../request.ts'
 
 /** Request line, fields and the empty line together. */
 export const MAX_REQUEST_HEAD_BYTES = 16 * 1024
@@ -20,11 +20,6 @@ const LF = 10
 export const isRequestLine = (method: string, target: string): boolean =>
   METHODS.has(method) && (TARGET.test(target) || method === 'CONNECT')
 
-interface FoundHead extends ParsedHead {
-  /** Where the body begins. */
-  readonly end: number
-}
-
 type Fault = 'malformed' | 'too-large'
 
 export class HeadReader {
@@ -35,7 +30,7 @@ export class HeadReader {
   #hasLine = false
 
   /** @param bytes everything that has arrived of the head so far. Returns undefined while it is incomplete. */
-  read(bytes: Buffer): FoundHead | Fault | undefined {
+  read(bytes: Buffer) {
     this.hasBegun = true
     return this.#hasLine ? this.#readOn(bytes) : this.#readAll(bytes)
   }
@@ -60,6 +55,7 @@ export class HeadReader {
     if (end === INVALID || !isRequestLine(method, target)) return 'malformed'
     if (end === PARTIAL) return this.#noteLines(text, bytes)
     const [versionMajor, versionMinor] = [Number(version[0]), Number(version[2])]
+    // `end`: where the body begins.
     const found = { method, target, versionMajor, versionMinor, fields, end: this.#at + end }
     this.reset()
     return found

@@ -11,9 +11,7 @@ interface Waiting extends Contained {
 export type Turns = ReturnType<typeof createReadTurns>
 
 /**
- * libuv accepts one connection per turn, and others may be waiting: in a turn in which one was accepted, only the first that
- * waits goes on.
- *
+ * libuv accepts one connection per turn, and others may be waiting: in a turn with one, only the first that waits goes on.
  * @param now milliseconds of a monotonic clock
  */
 export const createReadTurns = (now = () => performance.now()) => {

@@ -1,5 +1,6 @@
 // Writes the response to one request, framed for its client, in one piece if it is complete (RFC 9112 §4, §6, §9).
 import { ownText } from '../../values/bounded-map.ts'
+import type { Outbox } from '../outbox.ts'
 import { CLIENT_KEEP_ALIVE_MS, type FinalHead, HttpResponse } from '../response.ts'
 
 const { STATUS_CODES } = process.getBuiltinModule('node:http')
@@ -60,10 +61,7 @@ type Framing = 'whole' | 'length' | 'chunks' | 'until-close'
 
 /** The destination of a response's bytes. */
 export interface Http1Sink {
-  /** Latin-1; leaves at the end of this turn of the event loop. */
-  send(text: string): void
-  /** Returns whether the client's side has taken it; otherwise the response's taker is notified. */
-  sendBytes(before: string, bytes: Buffer, after: string): boolean
+  readonly outbox: Pick<Outbox, 'send' | 'sendBytes'>
   /** All of the response has been given. */
   onEnded(): void
   /** Cuts the connection, so that a response in progress does not look complete. */
@@ -96,7 +94,7 @@ export class Http1Response extends HttpResponse {
   whole(head: FinalHead, body: string): void {
     if (this.#isOver) return
     this.isEnded = true
-    this.#sink.send(`${this.#headText(head, PLAIN_ENDS)}${this.#isHead ? '' : body}`)
+    this.#sink.outbox.send(`${this.#headText(head, PLAIN_ENDS)}${this.#isHead ? '' : body}`)
     this.#sink.onEnded()
   }
 
@@ -108,26 +106,26 @@ export class Http1Response extends HttpResponse {
     else this.#framing = this.#versionMinor >= 1 ? 'chunks' : 'until-close'
     this.endsWithConnection = this.#framing === 'until-close'
     if (this.endsWithConnection) this.keepAlive = false
-    this.#sink.send(this.#headText(head, this.#framing === 'chunks' ? CHUNKED_ENDS : PLAIN_ENDS))
+    this.#sink.outbox.send(this.#headText(head, this.#framing === 'chunks' ? CHUNKED_ENDS : PLAIN_ENDS))
   }
 
   write(chunk: Buffer): boolean {
     if (this.isEnded || this.isGone || chunk.length === 0 || this.#framing === 'whole') return true
     return this.#framing === 'chunks'
-      ? this.#sink.sendBytes(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
-      : this.#sink.sendBytes('', chunk, '')
+      ? this.#sink.outbox.sendBytes(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
+      : this.#sink.outbox.sendBytes('', chunk, '')
   }
 
   end(trailers = ''): void {
     if (this.isEnded || this.isGone) return
     this.isEnded = true
-    this.#sink.send(this.#framing === 'chunks' ? `0\r\n${trailers}\r\n` : '')
+    this.#sink.outbox.send(this.#framing === 'chunks' ? `0\r\n${trailers}\r\n` : '')
     this.#sink.onEnded()
   }
 
   interim(status: number, reason: string, lines: string): void {
     if (this.#versionMinor === 0 || this.#isOver) return
-    this.#sink.send(`HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`)
+    this.#sink.outbox.send(`HTTP/1.1 ${status} ${reason}\r\n${lines}\r\n`)
   }
 
   abort(): void {

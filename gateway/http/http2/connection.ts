@@ -141,10 +141,7 @@ export class Http2Connection implements ServedConnection {
     for (const stream of [...this.#streams]) contain(stream, one => one.endStalled())
   }
 
-  /**
-   * After any GOAWAY, node:http2 ignores new streams. So it names the last one that is served, and clients may send later ones again
-   * on another connection (RFC 9113 §6.8).
-   */
+  /** GOAWAY names the last stream served: after it, node:http2 ignores new ones, which clients may send again elsewhere (RFC 9113 §6.8). */
   onAnnounced(): void {
     this.onDrain(true)
   }

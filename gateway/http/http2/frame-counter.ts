@@ -45,10 +45,7 @@ export class FrameCounter {
   #second = 0
   readonly #now: () => number
 
-  /**
-   * @param prefaceBytes before the first frame
-   * @param now milliseconds of a monotonic clock
-   */
+  /** @param prefaceBytes before the first frame @param now milliseconds of a monotonic clock */
   constructor(allowed: Allowed, prefaceBytes = 0, now = () => performance.now()) {
     this.#allowed = allowed
     this.#skipped = prefaceBytes

@@ -16,10 +16,7 @@ export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
 /** RFC 9113 §8.3.1. */
 const PATH = /^[/*][^\x00-\x20\x7f]*$/
 
-/**
- * What cannot be written as HTTP/1.1, or reads differently once it is, is malformed.
- * @param raw `[name, value, …]` with pseudo-fields, as received; Latin-1
- */
+/** What cannot be written as HTTP/1.1, or reads differently then, is malformed. @param raw `[name, value, …]` as received; Latin-1 */
 export const readRequestHead = (raw: readonly string[], hasBody: boolean): ParsedHead | MessageFault => {
   const fields: string[] = []
   let method = ''

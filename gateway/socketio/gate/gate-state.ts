@@ -3,7 +3,7 @@ import type { GatewayError } from '../../errors.ts'
 import type { StreamHandle } from '../../forward/stream.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
-import { createHolder, createHolding, type Holder, type Holding, TEXT_BYTES } from '../../values/held-memory.ts'
+import { createHolder, createHolding, TEXT_BYTES } from '../../values/held-memory.ts'
 import type { RecoveryIds } from '../recovery-ids.ts'
 
 /** The current access to a namespace: the route from `namespaceRoute`, and the person. */
@@ -37,41 +37,36 @@ export const newNamespace = (identity: Identity, checkedBy: Route): Namespace =>
   held: { packets: [], length: 0 }
 })
 
-export interface GateState {
-  readonly namespaces: Map<string, Namespace>
-  /** Those that the gateway or the upstream has ended since they were open: packets of the client may still be on their way. */
-  readonly left: Set<string>
-  /** The gateway's own packets, which must not come between a packet of the upstream and its attachments. */
-  readonly waiting: { packets: string[]; length: number }
-  /** What all of the session amounts to. */
-  readonly holder: Holder
-  /** What `waiting`, and `held` of all namespaces, amount to. */
-  readonly holding: Holding
-  /** Whether a namespace has been open since the session began. */
-  isProven: boolean
-  /** Binary messages that are still expected. */
-  due: {
-    client: number
-    /** Those expected from the client belong to a packet that was not forwarded. */
-    clientDropped: boolean
-    upstream: number
-    /** What happened to the packet to which those expected from the upstream belong. */
-    upstreamFate: 'pass' | 'drop' | 'hold'
-    /** The namespace for whose confirmation it is held. */
-    heldFor?: string
-  }
+/** Binary messages that are still expected. */
+interface Due {
+  client: number
+  /** Those expected from the client belong to a packet that was not forwarded. */
+  clientDropped: boolean
+  upstream: number
+  /** What happened to the packet to which those expected from the upstream belong. */
+  upstreamFate: 'pass' | 'drop' | 'hold'
+  /** The namespace for whose confirmation it is held. */
+  heldFor?: string
 }
 
-export const createGateState = (): GateState => {
+export type GateState = ReturnType<typeof createGateState>
+
+export const createGateState = () => {
+  /** What all of the session amounts to. */
   const holder = createHolder()
+  const due: Due = { client: 0, clientDropped: false, upstream: 0, upstreamFate: 'pass' }
   return {
-    namespaces: new Map(),
-    left: new Set(),
-    waiting: { packets: [], length: 0 },
+    namespaces: new Map<string, Namespace>(),
+    /** Those that the gateway or the upstream has ended since they were open: packets of the client may still be on their way. */
+    left: new Set<string>(),
+    /** The gateway's own packets, which must not come between a packet of the upstream and its attachments. */
+    waiting: { packets: [] as string[], length: 0 },
     holder,
+    /** What `waiting`, and `held` of all namespaces, amount to. */
     holding: createHolding(holder),
+    /** Whether a namespace has been open since the session began. */
     isProven: false,
-    due: { client: 0, clientDropped: false, upstream: 0, upstreamFate: 'pass' }
+    due
   }
 }
 

@@ -124,10 +124,7 @@ const fillHead = (template: string, { authority }: Target, length = 0): string =
 export const routingLinesOf = (head: string): string =>
   ownText(head.match(/^(?:cookie|x-forwarded-[a-z]+|x-real-ip): [^\r]*\r\n/gm)?.join('') ?? '')
 
-/**
- * The head of one of the gateway's own POSTs.
- * @param routingLines as in the client's requests
- */
+/** The head of one of the gateway's own POSTs. @param routingLines as in the client's requests */
 export const ownPostHead = (
   { route, upstream, path, host, requestId }: EngineSessionSource,
   sid: string,

@@ -16,10 +16,7 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/**
- * Reads a query (with its `?`); undefined: not well formed. Names are compared after decoding, values as received. Without `sid` it is
- * a handshake.
- */
+/** Reads a query (with its `?`); undefined: not well formed. Names are decoded, values are not. Without `sid` it is a handshake. */
 export const readEngineQuery = (query: string) => {
   const pairs = query.slice(1).split('&')
   if (pairs.length > MAX_PARAMETERS) return undefined

@@ -11,10 +11,7 @@ export interface EnginePacket {
   readonly bytes?: Buffer
 }
 
-/**
- * How many bytes a server may send at once: in the answer to a poll, or before it confirms a CONNECT. The stock server sends as much
- * as it has, however many packets that is.
- */
+/** How many bytes a server may answer to a poll, or send before it confirms a CONNECT: the stock one sends all that it has at once. */
 export const burstBytes = (maxMessageBytes: number): number => Math.max(16_000_000, 4 * maxMessageBytes)
 
 export const SEPARATOR = '\x1e'

@@ -41,10 +41,7 @@ export const readSocketIoPacket = (text: string): SocketIoPacket | undefined => 
   return { type, namespace: ownName(namespace), attachments, rest }
 }
 
-/**
- * As `ownText`, for names that need not be Latin-1: V8 stores a substring of more than 12 characters as a reference to the whole, so
- * the packet would be kept as long as its namespace.
- */
+/** As `ownText`, for names that need not be Latin-1: V8 would keep the packet for a substring of more than 12 characters. */
 const ownName = (name: string): string => (name.length > 12 ? Buffer.from(name).toString() : name)
 
 /** `4` (message), the type, and the namespace unless it is the root. */

@@ -20,10 +20,7 @@ const policies = (vary: readonly string[]) => ({ own: policy(false, vary), share
 const byToken = policies(['Authorization'])
 const byTokenOrCookie = policies(['Authorization', 'Cookie'])
 
-/**
- * Undefined on public routes, whose caching is left to the backend.
- * @param setsCookies the response carries a cookie of the gateway's own, and so the session of one person
- */
+/** Undefined on public routes, whose caching is left to the backend. @param setsCookies it carries the session of one person */
 export const privateAnswersOf = (
   { public: isPublic, browser, upstream }: Route,
   setsCookies = false
@@ -33,10 +30,7 @@ export const privateAnswersOf = (
   return upstream.sharedCache && !setsCookies ? shared : own
 }
 
-/**
- * Cache-Control for the client; `sent` is the backend's, lines joined by `,`, or ''.
- * @param isShared the upstream itself says which responses shared caches may store
- */
+/** For the client. @param sent the backend's, joined by `,`, or ''. @param isShared the upstream says what shared caches may store */
 export const privateCacheControl = (sent: string, isShared: boolean): string => {
   if (sent === '') return 'private'
   const directives = splitDirectives(sent)
