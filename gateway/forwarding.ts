@@ -28,9 +28,8 @@ import { createResponseContext } from './upstream/headers/client-head.ts'
 import { createUpstreamHeads } from './upstream/headers/upstream-head.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
 import type { Log } from './values/log.ts'
-import { createForwardWebSocket } from './websocket/forward.ts'
 import { createRelays } from './websocket/relay.ts'
-import type { SocketForwarding } from './websocket/upgrade.ts'
+import { createForwardWebSocket, type SocketForwarding } from './websocket/upgrade.ts'
 
 export interface ForwardingParts {
   readonly settings: Settings

@@ -1,8 +1,8 @@
-// Carries out an upgrade that is allowed: dials the upstream, passes its refusal on, and switches the client's connection.
-import { BadUpstreamResponse, type GatewayError, Unavailable } from '../errors.ts'
+// Carries out an upgrade that is allowed: dials the upstream, passes its refusal on, switches the client's connection, and joins the two.
+import { BadUpstreamResponse, GatewayError, Unavailable } from '../errors.ts'
 import type { createPassResponse } from '../forward/forward-http.ts'
 import type { OpenStreams } from '../forward/open-streams.ts'
-import type { StreamInfo } from '../forward/stream.ts'
+import { END_REASONS, type StreamControl, type StreamEnd, type StreamInfo, streamInfoOf } from '../forward/stream.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { addedHeaders, asGatewayError } from '../http/own-responses.ts'
 import type { Takeover } from '../http/request.ts'
@@ -14,7 +14,15 @@ import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
 import type { Requester, ResponseHead } from '../upstream/parser.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { Log } from '../values/log.ts'
-import { checkSwitch, clientSwitch, HANDSHAKE_FIELDS, newKey, passedFields, upgradeFields } from './handshake.ts'
+import {
+  checkClientHandshake,
+  checkSwitch,
+  clientSwitch,
+  HANDSHAKE_FIELDS,
+  newKey,
+  passedFields,
+  upgradeFields
+} from './handshake.ts'
 import type { Ending, Side } from './leg.ts'
 import type { Relay, Relays } from './relay.ts'
 
@@ -36,6 +44,68 @@ export interface SocketForwarding {
   /** The 101 has been sent: the exchange is over, and the stream has begun. */
   readonly onSwitched: (exchange: Exchange) => void
   readonly log: Log
+}
+
+/** Extensions are not negotiated, because `permessage-deflate` would hide the size of a message from the gateway (RFC 7692 §8). */
+export const createForwardWebSocket =
+  (forwarding: SocketForwarding) => (exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) => {
+    const refusal = checkClientHandshake(exchange)
+    if (refusal !== undefined) return forwarding.refuse(exchange, refusal)
+    const leave = forwarding.streams.admit({ upstream, userId: exchange.identity?.user.id, ip: exchange.client.key })
+    if (leave instanceof GatewayError) return forwarding.refuse(exchange, leave)
+    const request: UpgradeRequest = { exchange, route, upstream, offer }
+    openUpstream(
+      forwarding,
+      request,
+      open => {
+        const info = streamInfoOf(exchange, route, 'websocket', route.websocket?.maxLifetimeMs)
+        startRelay(forwarding, info, { open, onSwitch: () => switchClient(forwarding, request, open), leave })
+      },
+      leave
+    )
+  }
+
+/** Joins the two sockets; separate from the exchange, so that an open socket does not keep it in memory. */
+const startRelay = (
+  forwarding: SocketForwarding,
+  info: StreamInfo,
+  { open, onSwitch, leave }: { open: OpenUpstream; onSwitch: () => Takeover; leave: () => void }
+): void => {
+  const { websocket } = info.route
+  const control = new RelayControl()
+  const handle = forwarding.streams.register(info, control)
+  const client = onSwitch()
+  control.relay = forwarding.relays.join({
+    client: client.socket,
+    upstream: open.socket,
+    requestId: info.requestId,
+    maxMessageBytes: websocket?.maxMessageBytes ?? 1024 * 1024,
+    messagesPerSecond: websocket?.messagesPerSecond ?? 0,
+    idleTimeoutMs: websocket?.idleTimeoutMs ?? 0,
+    onFault: faultLog(forwarding, info),
+    onClosed() {
+      handle.close()
+      leave()
+    }
+  })
+  passBytes(control.relay, client, open)
+}
+
+/** A class, for memory: there is one per open socket. */
+class RelayControl implements StreamControl {
+  relay: Relay | undefined
+
+  end(code: StreamEnd) {
+    this.relay?.end({ code, reason: END_REASONS[code] })
+  }
+
+  destroy() {
+    this.relay?.destroy()
+  }
+
+  bytes(): number {
+    return this.relay?.bytes ?? 0
+  }
 }
 
 /** Logs why a connection that violated the protocol or a limit is being closed; at level warn if a backend did so. */
