@@ -14,8 +14,7 @@ import { fieldValues, type HttpRequest } from '../http/request.ts'
 import { identityFields } from '../upstream/headers/identity-headers.ts'
 
 const PATH = '/auth/forward'
-// The methods that routes may name (RFC 9110 §9.1). Some servers, such as gunicorn, read `delete` as DELETE, so it must not pass by
-// a route that leaves DELETE to another one.
+// The methods that routes may name (RFC 9110 §9.1). Some servers, such as gunicorn, read `delete` as DELETE, which another route may have.
 const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$/
 
 /** Only this exact spelling; any other is an ordinary path. */

@@ -16,7 +16,6 @@ import {
   BadRequest,
   BodyTooLarge,
   GatewayError,
-  Internal,
   NoRoute,
   NotFound,
   RequestTimeout,
@@ -27,8 +26,8 @@ import { contain } from '../values/contain.ts'
 import type { Holding } from '../values/held-memory.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
 import { BodyBuffer } from './body-buffer.ts'
-import { openapiOptions } from './describe-endpoints.ts'
 import type { Exchange, Underway } from './exchange.ts'
+import { openapiOptions } from './own-requests.ts'
 import { asGatewayError, ownHeaders, type ResponseOptions } from './own-responses.ts'
 import { type BodyConsumer, hasBody } from './request.ts'
 
@@ -79,9 +78,7 @@ const toRefusal = (error: FastifyError, schema: FastifySchema | undefined): Gate
   const known = CODES[error.code]
   if (known !== undefined) return new known({ cause: error, reason: 'bad-body' })
   const status = error.statusCode ?? 500
-  return status >= 400 && status < 500
-    ? new BadRequest({ cause: error, reason: 'bad-body' })
-    : new Internal({ cause: error, reason: 'internal-error' })
+  return status >= 400 && status < 500 ? new BadRequest({ cause: error, reason: 'bad-body' }) : asGatewayError(error)
 }
 
 type ValidatorFactory = ReturnType<typeof buildValidators>

@@ -1,7 +1,9 @@
-// Registers own endpoints that are written as rows, and describes what several of them accept and return: ids, pages, people, forms.
+// Registers own endpoints that are written as rows, and describes them as OpenAPI: what they accept and return, their errors, who may ask.
+import type { FastifyDynamicSwaggerOptions } from '@fastify/swagger'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { MethodNotAllowed } from '../errors.ts'
 import type { Identity } from '../identity.ts'
+import { ownRoutes } from '../routes/own-routes.ts'
 import { array, closed, integer, object, optional, string } from '../values/json-schema.ts'
 import { type Exchange, identityOf } from './exchange.ts'
 
@@ -171,3 +173,38 @@ export const withForms = (app: FastifyInstance, routes: (scope: FastifyInstance)
 
 /** An error in the format of OAuth 2.0 (RFC 6749 §5.2). */
 export const oauthErrorSchema = object({ error: string, error_description: string })
+
+const PUBLIC: ReadonlySet<string> = new Set(ownRoutes().flatMap(route => (route.public ? [route.id] : [])))
+
+const ERRORS = {
+  description: 'The request was refused',
+  content: {
+    'application/json': {
+      schema: object({ statusCode: integer, code: string, error: string, message: string, requestId: string })
+    }
+  }
+}
+
+export const openapiOptions: FastifyDynamicSwaggerOptions = {
+  openapi: {
+    openapi: '3.1.0',
+    info: { title: 'Portaria', description: "The gateway's own endpoints", version: '1' },
+    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } }
+  },
+  transform: ({ schema, url, route }) => ({
+    url,
+    schema: {
+      ...schema,
+      ...(!PUBLIC.has(`${route.method} ${url}`) && { security: [{ bearer: [] }] }),
+      response: { ...((schema.response as object | undefined) ?? textOf(schema.produces)), default: ERRORS }
+    }
+  })
+}
+
+/** The response of an endpoint that sends a page, a script or a table. */
+const textOf = (mediaTypes: readonly string[] = ['text/html']) => ({
+  200: {
+    description: 'The document',
+    content: Object.fromEntries(mediaTypes.map(type => [type, { schema: { type: 'string' } }]))
+  }
+})

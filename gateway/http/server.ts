@@ -144,8 +144,7 @@ export const createHttpServer = (options: HttpServerOptions) => {
     drain: (timeoutMs: number) =>
       new Promise<void>(resolve => {
         host.isDraining = true
-        // A client that has just connected, or a proxy that was promised a response, may have sent a request by now, which would
-        // fail if the connection were cut before it is read.
+        // A client that has just connected, or a proxy that was promised a response, may have sent a request, which a cut would fail.
         if (!isAnnounced) closeIdle(true)
         const unused = setTimeout(closeIdle, ON_THE_WAY_MS, false)
         const late = setTimeout(closeAll, timeoutMs)

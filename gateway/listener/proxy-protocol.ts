@@ -3,6 +3,8 @@
 import { isIPv4, isIPv6, type Socket } from 'node:net'
 import { formatAddress } from '../values/addresses.ts'
 import { contain, ending } from '../values/contain.ts'
+import type { Log } from '../values/log.ts'
+import { seldom } from '../values/throttled-log.ts'
 
 type ProxyHeader =
   /** All bytes so far are a prefix of a header. */
@@ -137,4 +139,27 @@ export const takeProxyHeader = (
   socket.on('readable', look)
   socket.on('end', end)
   socket.on('close', stop)
+}
+
+export type Violations = ReturnType<typeof createViolations>
+
+/** Counts the connections that were closed because of their PROXY header, and logs them at most once a minute. */
+export const createViolations = (log: Pick<Log, 'warn'>) => {
+  let count = 0
+  const say = seldom((connections, reason: string, peer: string | undefined) =>
+    log.warn(
+      { fault: reason, peer, connections },
+      'closed connections of a peer in TRUST_PROXY that did not begin with a valid PROXY header'
+    )
+  )
+  return {
+    /** A connection was closed for this reason. */
+    note(reason: string, peer: string | undefined): void {
+      count++
+      say(reason, peer)
+    },
+    get count() {
+      return count
+    }
+  }
 }

@@ -12,10 +12,7 @@ interface TransportOptions {
   readonly engineSession: EngineSession
   /** Known only once the sockets are joined. */
   readonly relay: () => Relay | undefined
-  /**
-   * For a session carried by polling: until packet `5`, only the probe passes. Called before that is forwarded; the function that it
-   * resolves to is called after.
-   */
+  /** For a session carried by polling: until packet `5`, only the probe passes. Called before that is forwarded, its result after. */
   readonly onUpgrade: (() => Promise<() => void>) | undefined
 }
 

@@ -213,10 +213,7 @@ export class ResponseParser {
     this.#pending = EMPTY
   }
 
-  /**
-   * Takes bytes; the buffer is not kept after the call. Throws {@link BadResponse}; the connection must then be destroyed.
-   * @param at when they arrived, in monotonic milliseconds
-   */
+  /** Keeps nothing of the buffer. Throws {@link BadResponse}: its connection must end. @param at when they arrived, in monotonic ms */
   take(bytes: Buffer, at: number): void {
     this.#begun = true
     this.#takenAt = at

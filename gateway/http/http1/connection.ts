@@ -261,10 +261,7 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     } else this.destroy()
   }
 
-  /**
-   * The peer has half-closed. Nothing distinguishes this from a client that has left, so its request is given up, but not
-   * in the same turn: a response that is ready immediately is still sent.
-   */
+  /** Half-closed, or gone: its request is given up, but not in this turn, so that a response that is ready at once is still sent. */
   onPeerEnd(): void {
     this.#hasPeerEnded = true
     if (this.#request !== undefined) this.#host.goOnSoon(this)

@@ -13,10 +13,7 @@ export interface Right {
 }
 
 export interface Namespace {
-  /**
-   * `asked`: forwarded to the upstream, which has not responded yet. `ended`: the same, but the access to it has ended since;
-   * once the upstream has confirmed, it gets a DISCONNECT.
-   */
+  /** `asked`: the upstream has not responded yet. `ended`: nor then, but the access has ended: once confirmed, it gets a DISCONNECT. */
   phase: 'asked' | 'open' | 'ended'
   /** As it asked for the namespace. */
   readonly identity: Identity
@@ -103,10 +100,7 @@ export const countHeldPackets = ({ namespaces, waiting, holding }: GateState): v
 export const owesUpstream = ({ due }: GateState): boolean => due.client > 0 && !due.clientDropped
 export const owesClient = ({ due }: GateState): boolean => due.upstream > 0 && due.upstreamFate === 'pass'
 
-/**
- * `pass`: forwarded unchanged, or as `text`, together with `released`, which was held back until now. `answer`: `text` is sent
- * back instead. `violation`: the session must end.
- */
+/** `pass`: unchanged, or as `text`, with `released`, which was held back. `answer`: `text` is sent back. `violation`: the session must end. */
 export type PacketVerdict =
   | { readonly verdict: 'pass'; readonly text?: string; readonly released?: readonly string[] }
   | { readonly verdict: 'answer'; readonly text: string }

@@ -6,7 +6,7 @@ import { CallFailure } from '../../instances/calls.ts'
 import type { Instances } from '../../instances/instances.ts'
 import type { Route } from '../../routes/route.ts'
 import { noteFault, task } from '../../values/contain.ts'
-import { endingAfter, type HandedSession } from '../engine-session.ts'
+import { endingAfter, type HandedSession, type SocketIoForwarding } from '../engine-session.ts'
 import { type EngineSessions, type SessionRequest, unknownSid } from '../engine-sessions.ts'
 import { queryWithSid } from '../protocol/engineio-handshake.ts'
 import type { PollingResponse } from './mailbox.ts'
@@ -29,10 +29,7 @@ interface Handlers {
   abandonPoll(request: { sid: string }): Promise<void>
   /** The process where the poll waits is ending: it gets a noop. */
   releasePoll(request: { sid: string }): Promise<void>
-  /**
-   * How many bytes a client may send before it has proven itself, and whose session it is; asked before a long body is read.
-   * Processes of the release before do not say whose.
-   */
+  /** How many bytes a client may send before it has proven itself, and whose session it is: the release before does not say whose. */
   bytesLeft(request: SessionRequest): Promise<{ left: number | null; userId?: number | undefined }>
   post(request: ForwardedRequest & { body: string }): Promise<PollingResponse>
   /** The body of a post could not be read: the session ends, so that the upstream is not left with half of it. */
@@ -55,10 +52,7 @@ export type Owners = ReturnType<typeof createOwners>
 const OWNED = /^(.+)\.([0-9a-f]{8})$/
 
 /** @param instances undefined: this process is alone, or its balancer is sticky */
-export const createOwners = (
-  instances: Pick<Instances, 'id' | 'ask' | 'answer'> | undefined,
-  engineSessions: EngineSessions
-) => {
+export const createOwners = (instances: SocketIoForwarding['instances'], engineSessions: EngineSessions) => {
   const own = instances?.id ?? ''
   /** The WebSockets that are being tried here. */
   const trials = new Map<string, { outcome: PromiseWithResolvers<ProbeOutcome>; ended: PromiseWithResolvers<void> }>()
