@@ -35,7 +35,7 @@ import { knownAtOnce } from './store/access-changes.ts'
 import { createAuditLog } from './store/audit-log.ts'
 import { createClients } from './store/clients.ts'
 import { createLoginAttempts, createSecretFailures } from './store/login-attempts.ts'
-import { createLoginMemory } from './store/login-records.ts'
+import { createLoginMemory } from './store/login-names.ts'
 import { endAtProvider } from './store/provider-sessions.ts'
 import type { Stores } from './stores.ts'
 

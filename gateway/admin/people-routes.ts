@@ -66,10 +66,9 @@ export const peopleEndpoints = (parts: AdminParts): Endpoints => ({
 
 const personEndpoints = ({ users, unlock, audit }: AdminParts): Endpoints => {
   const load = async (id: number, reply?: FastifyReply): Promise<PersonItem> => {
-    const found = await users.loadItem(id)
-    if (found === undefined) throw new NotFound({ reason: 'no-person' })
-    reply?.header('etag', etagOf(found.version))
-    return found.item
+    const { item, version } = await users.loadItem(id)
+    reply?.header('etag', etagOf(version))
+    return item
   }
   return {
     'GET /auth/admin/users/:id': {

@@ -12,9 +12,9 @@ export interface SharedBinds {
   /** `taken`: another process is binding. Never rejects: this process goes by what it knows itself. */
   begin(): Promise<'ours' | 'taken' | { readonly refusedForMs: number }>
   /** Ends what `begin` began. Never rejects. */
-  release(): Promise<void>
+  release(): Promise<unknown>
   /** The directory has refused the account. Never rejects. */
-  refuse(pauseMs: number): Promise<void>
+  refuse(pauseMs: number): Promise<unknown>
 }
 
 /** How long to wait before asking whether the bind of another process has ended. */

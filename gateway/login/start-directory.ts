@@ -78,8 +78,8 @@ const shareBinds = ({ ldap, jwt }: Settings, database: Database): SharedBinds =>
   const binds = createServiceBinds(database, Buffer.from(key, 'base64url').toString('hex').slice(0, 32))
   return {
     begin: () => binds.begin(ldap.timeoutMs).catch(() => 'ours'),
-    release: () => binds.release().catch(() => {}),
-    refuse: pauseMs => binds.refuse(pauseMs).catch(() => {})
+    release: () => binds.release().catch(() => undefined),
+    refuse: pauseMs => binds.refuse(pauseMs).catch(() => undefined)
   }
 }
 

@@ -6,7 +6,7 @@ import type { AccessChange, PersonVersion } from '../tokens/revocations.ts'
 import { task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
 import { readRecord } from '../values/records.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { ACCESS_CHANNEL, query } from './query.ts'
 
 const MANY = 50
@@ -75,16 +75,13 @@ export const listenAccessChanges = (database: Database, options: AccessListenerO
 
 const listenAgain = async (database: Database, options: AccessListenerOptions, signal: AbortSignal): Promise<void> => {
   let wasHearing = true
-  const onHearing = () => {
-    if (!wasHearing) options.log.info('LISTEN works again')
-    wasHearing = true
-    options.onRestored?.()
-  }
   for (let pauseMs = 50; !signal.aborted; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     try {
       await listenOnce(database, options, signal, () => {
         pauseMs = 50
-        onHearing()
+        if (!wasHearing) options.log.info('LISTEN works again')
+        wasHearing = true
+        options.onRestored?.()
       })
     } catch (error) {
       if (signal.aborted) return
@@ -154,8 +151,7 @@ const listenOnce = async (
  * no connection for it, which says nothing about the listener.
  */
 const send = (database: Database, payload: string): Promise<boolean> =>
-  database
-    .read(manager => query(manager, 'SELECT pg_notify($1, $2)', [ACCESS_CHANNEL, payload]))
+  readRows(database, 'SELECT pg_notify($1, $2)', [ACCESS_CHANNEL, payload])
     .then(() => true)
     .catch(() => false)
 

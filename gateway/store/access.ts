@@ -5,7 +5,6 @@ import { fitsToken } from '../tokens/access-token.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { Area, Person, PersonArea, PersonProfile, ProfileTable } from './entities.ts'
 import { type AccessNames, getPerson, type StoredPerson } from './people.ts'
 import { lockAccess, lockPeople, query } from './query.ts'
 
@@ -89,7 +88,7 @@ export const setDisabled = (database: Database, actor: Actor, id: number, disabl
     const person = await getPerson(manager, id)
     if (person.disabled === disabled) return
     if (disabled && person.assigned.profiles.includes('Admin')) await refuseLastAdmin(manager, id)
-    await manager.update(Person, { id }, { disabled })
+    await query(manager, 'UPDATE users SET disabled = $2 WHERE id = $1', [id, disabled])
     if (disabled) await raiseVersions(manager, [id], true)
     const action = disabled ? 'person.disable' : 'person.enable'
     const [before, after] = [{ disabled: !disabled }, { disabled }]
@@ -111,9 +110,10 @@ export const replaceAccess = async (
   addresses: AddressChange = { before: [], after: [] }
 ): Promise<void> => {
   const { profiles, areas, areaPrincipal } = access
-  const rows = (await manager.find(ProfileTable)).filter(({ name }) => assignable?.includes(name) ?? true)
+  const known = await query<Named>(manager, 'SELECT id, name FROM profiles')
+  const rows = known.filter(({ name }) => assignable?.includes(name) ?? true)
   const profileIds = idsOf('profile', profiles, rows)
-  const areaIds = idsOf('area', areas, await manager.find(Area))
+  const areaIds = idsOf('area', areas, await query<Named>(manager, 'SELECT id, name FROM areas'))
   if (areas.length === 0 && areaPrincipal !== null)
     throw new BadRequest({ reason: 'main-area-without-areas', message: 'areaPrincipal must be null without areas' })
   const mainAreaId = areas.length === 0 ? null : areaIds[areas.indexOf(areaPrincipal ?? '')]
@@ -121,13 +121,11 @@ export const replaceAccess = async (
     throw new BadRequest({ reason: 'main-area-not-among-areas', message: 'areaPrincipal must be one of areas' })
   refuseTooLong(person, access, addresses)
   const userId = person.user.id
-  await manager.delete(PersonProfile, { userId })
-  await manager.delete(PersonArea, { userId })
-  const newProfiles = profileIds.map(profileId => ({ userId, profileId }))
-  const newAreas = areaIds.map(areaId => ({ userId, areaId }))
-  await manager.insert(PersonProfile, newProfiles)
-  await manager.insert(PersonArea, newAreas)
-  await manager.update(Person, { id: userId }, { mainAreaId })
+  await query(manager, 'DELETE FROM user_profiles WHERE user_id = $1', [userId])
+  await query(manager, 'DELETE FROM user_areas WHERE user_id = $1', [userId])
+  await query(manager, 'INSERT INTO user_profiles SELECT $1, unnest($2::int[])', [userId, profileIds])
+  await query(manager, 'INSERT INTO user_areas SELECT $1, unnest($2::int[])', [userId, areaIds])
+  await query(manager, 'UPDATE users SET main_area_id = $2 WHERE id = $1', [userId, mainAreaId])
 }
 
 /**
@@ -154,11 +152,12 @@ const refuseTooLong = (
   throw new BadRequest({ reason: 'token-too-long', message: `The ${what} are too many for a token` })
 }
 
-const idsOf = (
-  kind: 'profile' | 'area',
-  names: readonly string[],
-  rows: readonly { id: number; name: string }[]
-): number[] => {
+interface Named {
+  id: number
+  name: string
+}
+
+const idsOf = (kind: 'profile' | 'area', names: readonly string[], rows: readonly Named[]): number[] => {
   if (new Set(names).size !== names.length) throw new BadRequest({ reason: 'repeated-name' })
   const ids = new Map(rows.map(row => [row.name, row.id]))
   return names.map((name, index) => {

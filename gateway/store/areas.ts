@@ -4,20 +4,24 @@ import { Conflict, NotFound } from '../errors.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import type { Database } from './database.ts'
-import { isUniqueViolation } from './database-errors.ts'
-import { Area, type AreaRow, ProfileTable } from './entities.ts'
+import { type Database, readRows } from './database.ts'
+import { databaseCode } from './database-errors.ts'
 import {
   type Bounds,
   GRANTS_LOCK,
-  isRowId,
   lockAccess,
   lockPeople,
   type Page,
   query,
   readPage,
-  requireName
+  requireName,
+  rowId
 } from './query.ts'
+
+interface AreaRow {
+  id: number
+  name: string
+}
 
 /** Sorted by name. */
 export const listAreas = (database: Database, bounds: Bounds = {}): Promise<Page<AreaRow>> =>
@@ -26,11 +30,8 @@ export const listAreas = (database: Database, bounds: Bounds = {}): Promise<Page
   )
 
 /** Profiles that can be assigned, in the order Admin, Supervisor, Agente, then as defined; all if none are named. */
-export const listProfiles = async (
-  database: Database,
-  known?: readonly string[]
-): Promise<{ id: number; name: string }[]> => {
-  const rows = await database.read(manager => manager.find(ProfileTable, { order: { id: 'ASC' } }))
+export const listProfiles = async (database: Database, known?: readonly string[]) => {
+  const rows = await readRows<{ id: number; name: string }>(database, 'SELECT id, name FROM profiles ORDER BY id')
   return known === undefined ? rows : rows.filter(({ name }) => known.includes(name))
 }
 
@@ -42,10 +43,11 @@ export const createArea = (database: Database, actor: Actor, name: string): Prom
   })
 
 const addArea = async (manager: EntityManager, actor: Actor, name: string): Promise<AreaRow> => {
-  const wanted = usableName(name)
-  const area = await unlessTaken(manager.getRepository(Area).save({ name: wanted }))
-  await appendAudit(manager, { actor, action: 'area.create', target: `area:${area.id}`, after: { name: wanted } })
-  return { id: area.id, name: area.name }
+  const insert = 'INSERT INTO areas (name) VALUES ($1) RETURNING id, name'
+  const [area] = await unlessTaken(query<AreaRow>(manager, insert, [usableName(name)]))
+  if (area === undefined) throw new Error('the new area was not stored')
+  await appendAudit(manager, { actor, action: 'area.create', target: `area:${area.id}`, after: { name: area.name } })
+  return area
 }
 
 /**
@@ -81,7 +83,7 @@ export const renameArea = (database: Database, actor: Actor, id: number, name: s
     if (area.name === wanted) return area
     const people = await lockMembers(manager, id)
     await refuseGranted(manager, area)
-    await unlessTaken(manager.update(Area, { id }, { name: wanted }))
+    await unlessTaken(query(manager, 'UPDATE areas SET name = $2 WHERE id = $1', [id, wanted]))
     await raiseVersions(manager, people)
     await appendAudit(manager, {
       actor,
@@ -105,7 +107,7 @@ export const deleteArea = (database: Database, actor: Actor, id: number): Promis
     await query(manager, FORGET_GRANTED, [id])
     await query(manager, 'DELETE FROM user_areas WHERE area_id = $1', [id])
     await query(manager, NEXT_MAIN_AREA, [id])
-    await manager.delete(Area, { id })
+    await query(manager, 'DELETE FROM areas WHERE id = $1', [id])
     await raiseVersions(manager, people)
     await appendAudit(manager, {
       actor,
@@ -138,8 +140,8 @@ const refuseGranted = async (manager: EntityManager, { name }: AreaRow): Promise
 }
 
 const getArea = async (manager: EntityManager, id: number): Promise<AreaRow> => {
-  const area = isRowId(id) ? await manager.findOneBy(Area, { id }) : null
-  if (area === null) throw new NotFound()
+  const [area] = await query<AreaRow>(manager, 'SELECT id, name FROM areas WHERE id = $1', [rowId(id)])
+  if (area === undefined) throw new NotFound()
   return area
 }
 
@@ -151,14 +153,12 @@ const lockMembers = async (manager: EntityManager, id: number): Promise<number[]
   return ids
 }
 
-const unlessTaken = async <T>(work: Promise<T>): Promise<T> => {
-  try {
-    return await work
-  } catch (error) {
-    throw isUniqueViolation(error)
+/** A unique index refuses the name of another area, in any case (SQLSTATE 23505). */
+const unlessTaken = <T>(work: Promise<T>): Promise<T> =>
+  work.catch(error => {
+    throw databaseCode(error) === '23505'
       ? new Conflict({ cause: error, reason: 'area-name-taken', message: 'There is already an area of this name' })
       : error
-  }
-}
+  })
 
 const usableName = (name: unknown): string => requireName(areaName(name), 'bad-area-name')

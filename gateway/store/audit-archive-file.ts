@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs'
 import type { Sealed, SealingSecret } from '../tokens/sealed-keys.ts'
 import { linesOf } from '../values/lines.ts'
-import { isRecord } from '../values/records.ts'
+import { readRecord } from '../values/records.ts'
 import { type AuditKey, type AuditKeys, type AuditRow, macOf, walkFrom, walkOver } from './audit-chain.ts'
 import { openAuditKey } from './audit-entry.ts'
 
@@ -61,9 +61,9 @@ export const verifyArchive = async (file: string, secrets: readonly SealingSecre
   const stream = createReadStream(file, 'utf8')
   const lines = linesOf(stream)
   try {
-    const header = headerOf(parse((await lines.next()).value))
+    const header = headerOf((await lines.next()).value)
     if (header === undefined) throw new ArchiveUnreadable('format')
-    const keys = header.keys.flatMap(({ id, sealed }) => openAuditKey(id, sealed, secrets) ?? [])
+    const keys = header.keys.flatMap(key => openAuditKey(key, secrets) ?? [])
     const key = keys.find(({ id }) => id === header.keyId)
     if (key === undefined) throw new ArchiveUnreadable('key')
     const { first, last } = header
@@ -83,28 +83,21 @@ const walkLines = async (
   for (;;) {
     const next = await lines.next()
     if (next.done === true) return walk.number === last && walk.hash === lastHash ? undefined : walk.number + 1
-    const row = rowOf(parse(next.value))
+    const row = rowOf(next.value)
     if (walk.number === last || row === undefined || !walkOver(walk, [row], keys)) return walk.number + 1
   }
 }
 
-const parse = (line: unknown): unknown => {
-  try {
-    return JSON.parse(String(line))
-  } catch {
-    return undefined
-  }
+const headerOf = (line: string | undefined): ArchiveHeader | undefined => {
+  const value = readRecord(line ?? '')
+  const isHeader = FORMATS.some(format => value?.format === format) && Array.isArray(value?.keys)
+  return isHeader ? (value as unknown as ArchiveHeader) : undefined
 }
 
-const headerOf = (value: unknown): ArchiveHeader | undefined =>
-  isRecord(value) && FORMATS.some(format => value.format === format) && Array.isArray(value.keys)
-    ? (value as unknown as ArchiveHeader)
-    : undefined
-
 /** Whatever else is wrong with a row, its hash does not fit. */
-const rowOf = (value: unknown): AuditRow | undefined => {
-  if (!isRecord(value) || ![value.at, value.actorUsername, value.ip].every(text => typeof text === 'string'))
-    return undefined
-  const at = new Date(String(value.at))
+const rowOf = (line: string): AuditRow | undefined => {
+  const value = readRecord(line)
+  if (![value?.at, value?.actorUsername, value?.ip].every(text => typeof text === 'string')) return undefined
+  const at = new Date(String(value?.at))
   return Number.isNaN(at.getTime()) ? undefined : ({ ...value, at } as unknown as AuditRow)
 }

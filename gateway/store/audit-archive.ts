@@ -17,7 +17,7 @@ import {
   linkingKey,
   sealedAuditKey
 } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 
 interface Archiving {
@@ -203,7 +203,7 @@ export const retainAudit = async ({ database, retentionMs, folder, secrets, log 
   try {
     // The next round tries again.
     await removeUnfinished(folder).catch(() => undefined)
-    const [due] = await database.read(manager => query<{ isDue: boolean }>(manager, DUE, [retentionMs + DAY_MS]))
+    const [due] = await readRows<{ isDue: boolean }>(database, DUE, [retentionMs + DAY_MS])
     if (due?.isDue !== true) return
     const before = new Date((await database.clock()) - retentionMs)
     const fileOf = (first: number, last: number) => join(folder, `audit-${first}-${last}.jsonl`)

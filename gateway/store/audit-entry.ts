@@ -71,7 +71,7 @@ export const keyAuditLog = async (
     // Before the head is locked, as in every change.
     await query(manager, 'SELECT pg_advisory_xact_lock($1)', [AUDIT_KEY_LOCK])
     const rows = await query<KeyRow>(manager, READ)
-    const opened = rows.flatMap(row => open(row, secrets) ?? []).sort((a, b) => a.from - b.from)
+    const opened = rows.flatMap(row => openAuditKey(row, secrets) ?? []).sort((a, b) => a.from - b.from)
     const isForeign = rows.some(
       ({ id, sealed, nowS }) =>
         !opened.some(key => key.id === id) && (opened.length === 0 || !isAbandoned(sealed, nowS))
@@ -107,24 +107,21 @@ const beginsHere = async (manager: EntityManager, { from, hash }: AuditKey): Pro
   return (await query(manager, 'SELECT id FROM audit_events WHERE id = $1 AND hash = $2', [from, hash])).length > 0
 }
 
-const open = ({ id, sealed }: KeyRow, secrets: readonly SealingSecret[]): AuditKey | undefined => {
-  const text = unseal(secrets, purpose(id), sealed)
-  return text === undefined ? undefined : parse(id, text)
-}
-
-export const openAuditKey = (id: string, sealed: Sealed, secrets: readonly SealingSecret[]): AuditKey | undefined =>
-  open({ id, sealed, nowS: 0 }, secrets)
-
-export const sealedAuditKey = (key: AuditKey, secrets: readonly SealingSecret[], nowS: number): Sealed =>
-  seal(secrets, purpose(key.id), textOf(key), nowS)
-
 const purpose = (id: string) => `audit ${id}`
 
-const textOf = ({ secret, from, hash, archived, archivedHash }: AuditKey): string =>
-  JSON.stringify({ secret: secret.toString('base64url'), from, hash, archived, archivedHash })
+export const sealedAuditKey = (key: AuditKey, secrets: readonly SealingSecret[], nowS: number): Sealed => {
+  const { id, secret, from, hash, archived, archivedHash } = key
+  const text = JSON.stringify({ secret: secret.toString('base64url'), from, hash, archived, archivedHash })
+  return seal(secrets, purpose(id), text, nowS)
+}
 
-/** The text is authentic: it was encrypted by us. */
-const parse = (id: string, text: string): AuditKey => {
+export const openAuditKey = (
+  { id, sealed }: Pick<KeyRow, 'id' | 'sealed'>,
+  secrets: readonly SealingSecret[]
+): AuditKey | undefined => {
+  const text = unseal(secrets, purpose(id), sealed)
+  if (text === undefined) return undefined
+  // Authentic: it was encrypted by us.
   const { secret, ...start } = JSON.parse(text) as { secret: string } & KeyStart
   return auditKey(id, Buffer.from(secret, 'base64url'), start)
 }

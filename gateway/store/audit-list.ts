@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { type AuditRow, readAuditHead, selectRows } from './audit-chain.ts'
 import type { Database } from './database.ts'
-import { type Bounds, type Page, pageBounds, query, rowId, storableText } from './query.ts'
+import { type Bounds, MOST_COUNTED, type Page, pageBounds, query, rowId, storableText, totalOf } from './query.ts'
 
 export type AuditItem = ReturnType<typeof toItem>
 
@@ -18,10 +18,7 @@ export interface AuditFilter {
 
 type AuditQuery = AuditFilter & Bounds
 
-/** With a filter, `total` is exact up to this number; beyond it, there are at least as many. */
-const MOST_COUNTED = 10_000
-
-/** Newest first. */
+/** Newest first. With a filter, the total is exact up to {@link MOST_COUNTED}. */
 export const listAudit = async (database: Database, filter: AuditQuery = {}): Promise<Page<AuditItem>> => {
   const { page, pageSize, offset } = pageBounds(filter)
   return database.read(async manager => {
@@ -42,18 +39,17 @@ export const collectAudit = async (
   most: number
 ): Promise<AuditItem[] | undefined> => {
   const items: AuditItem[] = []
-  let before: number | undefined
-  for (;;) {
-    const last = before
+  for (let below = ''; ; ) {
+    const from = below
     const rows = await database.read(async manager => {
       const search = (await searchOf(manager, filter)) ?? { arms: ['true'], values: [] }
-      const found = await rowsOf(manager, search, last === undefined ? '' : `AND e.id < ${last}`, PORTION, 0)
+      const found = await rowsOf(manager, search, from, PORTION, 0)
       items.push(...(await toItems(manager, found)))
       return found
     })
     if (items.length > most) return undefined
     if (rows.length < PORTION) return items
-    before = rows.at(-1)?.id
+    below = `AND e.id < ${rows.at(-1)?.id}`
   }
 }
 
@@ -74,10 +70,7 @@ const pageOfSome = async (manager: EntityManager, search: Search, offset: number
     search.values
   )
   const total = counted?.total ?? 0
-  // A client that reads page after page goes on while there is more.
-  const isFull = rows.length === size && total === MOST_COUNTED
-  const least = rows.length === 0 ? 0 : offset + rows.length + Number(isFull)
-  return { rows, total: Math.max(total, least) }
+  return { rows, total: totalOf(total, total < MOST_COUNTED, rows.length, offset, size) }
 }
 
 /** Entries that meet one of several conditions, each of which has an index that ends in the number of the entry. */

@@ -10,7 +10,7 @@ import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import { bind, type Database } from './database.ts'
+import { bind, type Database, readRows } from './database.ts'
 import { type AccessNames, findPerson, type StoredPerson } from './people.ts'
 import {
   type Bounds,
@@ -205,7 +205,7 @@ export const clientUse = ({ identity, usedAt }: { identity: Identity; usedAt: nu
 const recordUse = async (database: Database, uses: readonly ClientUse[]): Promise<void> => {
   if (uses.length === 0) return
   const [ids, times] = [uses.map(({ id }) => rowId(id)), uses.map(({ usedAt }) => usedAt / 1000)]
-  await database.read(manager => query(manager, RECORD_USE, [ids, times]))
+  await readRows(database, RECORD_USE, [ids, times])
 }
 
 const CREDENTIALS = `

@@ -56,9 +56,6 @@ export const isUnavailable = (error: unknown): boolean => {
 /** Two transactions conflicted (serialization failure, deadlock): the same work may succeed at once. */
 export const isRetryable = (error: unknown): boolean => ['40001', '40P01'].includes(databaseCode(error))
 
-/** A unique index rejected the row (SQLSTATE 23505). */
-export const isUniqueViolation = (error: unknown): boolean => databaseCode(error) === '23505'
-
 /** Waiting will not help: wrong credentials, or no such database. */
 export const isMisconfigured = (error: unknown): boolean => /^(28|3D)/.test(databaseCode(error))
 

@@ -15,8 +15,7 @@ import {
 } from './connection-pool.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
 import type { EmbeddedOptions, EmbeddedPostgres, NotificationSource } from './embedded-postgres.ts'
-import { entities } from './entities.ts'
-import { clockOf, MIGRATION_LOCK } from './query.ts'
+import { clockOf, MIGRATION_LOCK, query } from './query.ts'
 import { hasPending } from './schema-release.ts'
 
 /** DATABASE_POOL_SIZE */
@@ -93,7 +92,7 @@ export const openDatabase = async (options: DatabaseOptions): Promise<Database> 
   const addresses = embedded === undefined ? addressesOf(databaseUrl ?? '') : [embedded.connection]
   try {
     const opened = await connect(options, {
-      connect: createConnector(addresses, 'portaria', sessionLimits(deadlines)),
+      connect: createConnector(addresses, 'portaria', limits(deadlines, 'SET')),
       acquireMs: embedded === undefined ? deadlines.acquireMs : EMBEDDED_ACQUIRE_TIMEOUT_MS
     })
     const listenAddresses = options.listenUrl === undefined ? addresses : addressesOf(options.listenUrl)
@@ -107,11 +106,11 @@ export const openDatabase = async (options: DatabaseOptions): Promise<Database> 
   }
 }
 
-const addressesOf = (url: string) => (postgresUrls(url) ?? [url]).map(connectionString => ({ connectionString }))
-
 /** Loaded only if used, because a Postgres compiled to WebAssembly needs a lot of memory. */
 const openEmbedded = async (options: EmbeddedOptions) =>
   (await import('./embedded-postgres.ts')).openEmbeddedPostgres(options)
+
+const addressesOf = (url: string) => (postgresUrls(url) ?? [url]).map(connectionString => ({ connectionString }))
 
 /**
  * By statement, because poolers refuse most startup parameters. JIT compilation takes Postgres half a second if its statistics
@@ -120,8 +119,6 @@ const openEmbedded = async (options: EmbeddedOptions) =>
  */
 const limits = ({ statementMs }: DatabaseDeadlines, set: 'SET' | 'SET LOCAL') =>
   `${set} jit = off; ${set} idle_in_transaction_session_timeout = ${IDLE_TRANSACTION_MS}; ${set} statement_timeout = ${statementMs}`
-
-const sessionLimits = (deadlines: DatabaseDeadlines) => limits(deadlines, 'SET')
 
 const describe = (
   opened: Opened,
@@ -184,7 +181,6 @@ const open = ({ poolSize = POOL_SIZE, log }: DatabaseOptions, timing: { connect:
   const dataSource = new DataSource({
     type: 'postgres',
     driver: { Pool: poolFor(pool) },
-    entities,
     migrations,
     migrationsTableName: 'schema_migrations',
     installExtensions: false,
@@ -310,6 +306,10 @@ export const bind = <Operations extends Readonly<Record<string, Operation>>>(
   const bound = Object.entries(operations).map(([name, operation]) => [name, operation.bind(undefined, database)])
   return Object.fromEntries(bound)
 }
+
+/** Runs one statement outside a transaction. */
+export const readRows = <Row>(database: Database, statement: string, values?: readonly unknown[]): Promise<Row[]> =>
+  database.read(manager => query<Row>(manager, statement, values))
 
 /** Shared, because a flood needs many. */
 const TOO_MANY = new DatabaseUnavailable(new Error('too much work for this share of the database connections'))

@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { applyGroups } from './granted-access.ts'
 import { query } from './query.ts'
 
@@ -20,62 +20,53 @@ export interface DueAccount {
 export type DirectoryAccounts = ReturnType<typeof createDirectoryAccounts>
 
 /** Each throws `GW_UNAVAILABLE` if the database is unavailable. */
-export const createDirectoryAccounts = (database: Database) => {
-  const set = (statement: string, values: unknown[]): Promise<void> =>
-    database.read(async manager => {
-      await query(manager, statement, values)
+export const createDirectoryAccounts = (database: Database) => ({
+  /**
+   * Whether `holder` looks people up on behalf of all instances until `leaseMs` from now. Only one does at a time; another
+   * takes over when it stops asking.
+   */
+  lead: async (holder: string, leaseMs: number): Promise<boolean> =>
+    (await readRows(database, LEAD, [holder, leaseMs])).length === 1,
+  /** Releases the lease, so that another instance may take over at once. */
+  resign: (holder: string) => readRows(database, 'DELETE FROM directory_recheck WHERE holder = $1', [holder]),
+  /** People with a live session or access token: their number, and how many of them are missing. */
+  count: async () => {
+    const [row] = await readRows<{ readonly live: number; readonly missing: number }>(database, COUNT)
+    return row ?? { live: 0, missing: 0 }
+  },
+  /**
+   * Up to `limit` of them that were not looked up for `ageMs`, the longest first.
+   * @param mostMs without those that were not looked up for even longer
+   */
+  due: (ageMs: number, limit: number, mostMs?: number): Promise<readonly DueAccount[]> =>
+    mostMs === undefined
+      ? readRows<DueAccount>(database, DUE, [ageMs, limit])
+      : readRows<DueAccount>(database, RECENTLY_DUE, [ageMs, limit, mostMs]),
+  /** The directory reported that the account is open; `areGroupsRead`: and its groups. */
+  confirm: (userId: number, areGroupsRead: boolean) => readRows(database, CONFIRM, [userId, areGroupsRead]),
+  /** Its groups could not be read, by a recheck. True: what they grant has lapsed. */
+  missGroups: async (userId: number): Promise<boolean> => {
+    const [row] = await readRows<{ hasLapsed: boolean }>(database, MISS_GROUPS, [userId])
+    return row?.hasLapsed ?? false
+  },
+  /** A lookup found nothing. */
+  miss: (userId: number) => readRows(database, MISS, [userId]),
+  /** It was looked up, without any consequence. */
+  postpone: (userId: number) =>
+    readRows(database, 'UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
+  /** Ends all sessions, tokens and streams of the person, and what the groups there grant; they may log in again. */
+  end: (actor: Actor, userId: number, reason: string): Promise<void> =>
+    database.write(async manager => {
+      const [row] = await query(manager, END, [userId])
+      if (row === undefined) return
+      await raiseVersions(manager, [userId], true)
+      // They may log in at the cloud provider.
+      const granted = await applyGroups(manager, userId, { provider: 'ldap', groups: [] })
+      const target = `user:${userId}`
+      const entry = { actor, action: 'person.ended-by-directory', target, details: { reason } }
+      await appendAudits(manager, [...granted, entry])
     })
-  return {
-    /**
-     * Whether `holder` looks people up on behalf of all instances until `leaseMs` from now. Only one does at a time; another
-     * takes over when it stops asking.
-     */
-    lead: (holder: string, leaseMs: number): Promise<boolean> =>
-      database.read(async manager => (await query(manager, LEAD, [holder, leaseMs])).length === 1),
-    /** Releases the lease, so that another instance may take over at once. */
-    resign: (holder: string) => set('DELETE FROM directory_recheck WHERE holder = $1', [holder]),
-    /** People with a live session or access token: their number, and how many of them are missing. */
-    count: (): Promise<{ readonly live: number; readonly missing: number }> =>
-      database.read(async manager => {
-        const [row] = await query<{ live: number; missing: number }>(manager, COUNT)
-        return row ?? { live: 0, missing: 0 }
-      }),
-    /**
-     * Up to `limit` of them that were not looked up for `ageMs`, the longest first.
-     * @param mostMs without those that were not looked up for even longer
-     */
-    due: (ageMs: number, limit: number, mostMs?: number): Promise<readonly DueAccount[]> =>
-      database.read(manager =>
-        mostMs === undefined
-          ? query<DueAccount>(manager, DUE, [ageMs, limit])
-          : query<DueAccount>(manager, RECENTLY_DUE, [ageMs, limit, mostMs])
-      ),
-    /** The directory reported that the account is open; `areGroupsRead`: and its groups. */
-    confirm: (userId: number, areGroupsRead: boolean) => set(CONFIRM, [userId, areGroupsRead]),
-    /** Its groups could not be read, by a recheck. True: what they grant has lapsed. */
-    missGroups: (userId: number): Promise<boolean> =>
-      database.read(async manager => {
-        const [row] = await query<{ hasLapsed: boolean }>(manager, MISS_GROUPS, [userId])
-        return row?.hasLapsed ?? false
-      }),
-    /** A lookup found nothing. */
-    miss: (userId: number) => set(MISS, [userId]),
-    /** It was looked up, without any consequence. */
-    postpone: (userId: number) => set('UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
-    /** Ends all sessions, tokens and streams of the person, and what the groups there grant; they may log in again. */
-    end: (actor: Actor, userId: number, reason: string): Promise<void> =>
-      database.write(async manager => {
-        const [row] = await query(manager, END, [userId])
-        if (row === undefined) return
-        await raiseVersions(manager, [userId], true)
-        // They may log in at the cloud provider.
-        const granted = await applyGroups(manager, userId, { provider: 'ldap', groups: [] })
-        const target = `user:${userId}`
-        const entry = { actor, action: 'person.ended-by-directory', target, details: { reason } }
-        await appendAudits(manager, [...granted, entry])
-      })
-  }
-}
+})
 
 /**
  * A login found the account open. Part of the login's transaction. True: its groups could not be read, and what they grant

@@ -2,7 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import type { Provider } from '../identity.ts'
 import { type Grant, groupKey } from '../routes/grants.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { MATCHING_GRANTS } from './grants-in-force.ts'
 import { type Bounds, query, readPage } from './query.ts'
 
@@ -54,7 +54,7 @@ export const countPeople = async (database: Database, list: readonly Grant[]): P
     const some = list.slice(at, at + PORTION)
     const keys = some.map(({ provider, group }) => groupKey(provider, group) ?? '')
     const columns = [some.map(({ provider }) => provider), keys, some.map(({ tenant = '' }) => tenant)]
-    const rows = await database.read(manager => query<{ people: number }>(manager, COUNTS, columns))
+    const rows = await readRows<{ people: number }>(database, COUNTS, columns)
     counts.push(...rows.map(({ people }) => people))
   }
   return counts

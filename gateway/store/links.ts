@@ -4,7 +4,7 @@ import { Conflict } from '../errors.ts'
 import type { Provider } from '../identity.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { getPerson } from './people.ts'
 import { lockAccess, query } from './query.ts'
 
@@ -102,20 +102,18 @@ const KEEP = `
  * People whose only link is the one without CLOUDIDP_ISSUER, and those whose only link is an issuer's subject.
  * @param source the issuer of links that are created without CLOUDIDP_ISSUER
  */
-export const countCloudLinks = (database: Database, source: string) =>
-  database.read(async manager => {
-    const [row] = await query<{ withoutIssuer: number; withIssuer: number }>(manager, COUNT_CLOUD, [source])
-    return row ?? { withoutIssuer: 0, withIssuer: 0 }
-  })
+export const countCloudLinks = async (database: Database, source: string) => {
+  const [row] = await readRows<{ withoutIssuer: number; withIssuer: number }>(database, COUNT_CLOUD, [source])
+  return row ?? { withoutIssuer: 0, withIssuer: 0 }
+}
 
 /** People whose links are all those of issuers that `isKnown` does not accept. */
-export const countOtherIssuers = (database: Database, isKnown: (issuer: string) => boolean): Promise<number> =>
-  database.read(async manager => {
-    const issuers = await query<{ issuer: string }>(manager, ISSUERS)
-    const known = issuers.map(({ issuer }) => issuer).filter(isKnown)
-    const [row] = await query<{ people: number }>(manager, COUNT_OTHERS, [known])
-    return row?.people ?? 0
-  })
+export const countOtherIssuers = async (database: Database, isKnown: (issuer: string) => boolean): Promise<number> => {
+  const issuers = await readRows<{ issuer: string }>(database, ISSUERS)
+  const known = issuers.map(({ issuer }) => issuer).filter(isKnown)
+  const [row] = await readRows<{ people: number }>(database, COUNT_OTHERS, [known])
+  return row?.people ?? 0
+}
 
 const ISSUERS = "SELECT DISTINCT issuer FROM provider_links WHERE provider = 'cloudidp'"
 const COUNT_OTHERS = `
@@ -196,11 +194,10 @@ const MOVE_ACCOUNT = [
 ]
 
 /** People whose link is their login, and those whose link is a stable subject. */
-export const countDirectoryLinks = (database: Database) =>
-  database.read(async manager => {
-    const [row] = await query<{ byLogin: number; bySubject: number }>(manager, COUNT)
-    return row ?? { byLogin: 0, bySubject: 0 }
-  })
+export const countDirectoryLinks = async (database: Database) => {
+  const [row] = await readRows<{ byLogin: number; bySubject: number }>(database, COUNT)
+  return row ?? { byLogin: 0, bySubject: 0 }
+}
 
 const COUNT = `
   SELECT count(*) FILTER (WHERE NOT stable)::int AS "byLogin", count(*) FILTER (WHERE stable)::int AS "bySubject"

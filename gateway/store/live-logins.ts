@@ -4,7 +4,7 @@ import { NotFound } from '../errors.ts'
 import type { LiveLogin, Provider } from '../identity.ts'
 import { closed, integer, string } from '../values/json-schema.ts'
 import { type Actor, type AuditEntry, appendAudit, unlessErased } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { beginAtProvider, type ProviderSession } from './provider-sessions.ts'
 import { type Bounds, isRowId, query, readPage, rowId, storableKey, storableText } from './query.ts'
 import { revokeToken, revokeTokens } from './token-state.ts'
@@ -85,12 +85,11 @@ export const createLiveLogins = (database: Database) => ({
       return (await query(manager, RENEW, [storableKey(login.tokenId) ?? '', expiresAt])).length > 0
     }),
   /** When each of these logins ends, in seconds since the epoch; those that have been ended are missing. */
-  liveUntil: (tokenIds: readonly string[]): Promise<ReadonlyMap<string, number>> =>
-    database.read(async manager => {
-      const ids = tokenIds.map(id => storableKey(id) ?? '')
-      const rows = await query<{ jti: string; expiresAt: number }>(manager, LIVE_UNTIL, [ids])
-      return new Map(rows.map(({ jti, expiresAt }) => [jti, expiresAt]))
-    }),
+  liveUntil: async (tokenIds: readonly string[]): Promise<ReadonlyMap<string, number>> => {
+    const ids = tokenIds.map(id => storableKey(id) ?? '')
+    const rows = await readRows<{ jti: string; expiresAt: number }>(database, LIVE_UNTIL, [ids])
+    return new Map(rows.map(({ jti, expiresAt }) => [jti, expiresAt]))
+  },
   /** Live logins of a person, the most recently used first; `tokenId` is that of the login that sent the request. */
   list: (userId: number, options: Bounds & { tokenId?: string }) =>
     database.read(manager => list(manager, userId, options)),
@@ -101,7 +100,7 @@ export const createLiveLogins = (database: Database) => ({
         ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [rowId(userId), id])
         : []
       if (login === undefined) throw new NotFound({ reason: 'no-session' })
-      await revokeToken(manager, login.jti, login.expires_s)
+      await revokeToken(manager, login.jti, login.expiresAt)
       await appendAudit(manager, { actor, action: 'session.end', target: `user:${userId}`, details: { session: id } })
     }),
   /** Ends all logins of a person, except the one with `exceptTokenId` if given. Returns their number. */
@@ -110,10 +109,7 @@ export const createLiveLogins = (database: Database) => ({
       const target = `user:${userId}`
       const entry = await unlessErased(manager, actor.id, { actor, action: 'session.end-all', target })
       const logins = await query<Row>(manager, ALL_ENDABLE, [rowId(userId), exceptTokenId])
-      await revokeTokens(
-        manager,
-        logins.map(({ jti, expires_s: expiresAt }) => ({ jti, expiresAt }))
-      )
+      await revokeTokens(manager, logins)
       const details = { sessions: logins.length, keptOwn: exceptTokenId !== '' }
       await appendAudit(manager, { ...entry, details })
       return logins.length
@@ -127,7 +123,7 @@ interface Row {
   created_at: Date
   last_used_at: Date
   /** Seconds since the epoch. */
-  expires_s: number
+  expiresAt: number
   ip: string
   user_agent: string
 }
@@ -167,7 +163,7 @@ const list = async (manager: EntityManager, userId: number, { tokenId, ...bounds
 
 const OF_PERSON = `
   SELECT s.id, s.jti, s.provider, s.created_at, date_trunc('minute', s.last_used_at) AS last_used_at,
-    extract(epoch FROM s.expires_at)::float8 AS expires_s, s.ip, s.user_agent
+    extract(epoch FROM s.expires_at)::float8 AS "expiresAt", s.ip, s.user_agent
   FROM sessions s WHERE s.user_id = $1 AND s.expires_at >`
 const LIVE = `${OF_PERSON} now()`
 // A minute of tolerance, because a gateway's clock that lags behind the database's takes the token for live, and renews it.

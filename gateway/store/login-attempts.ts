@@ -1,5 +1,5 @@
 // Stores logins that are under way or have failed, one row each, so that all instances count the same ones.
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { query, storableKey } from './query.ts'
 
 /** `accepted`: the password was right. `returned`: it was not checked. `lost`: it may have been checked, or may yet be. */
@@ -84,34 +84,30 @@ export const createLoginAttempts = (database: Database) => ({
       return decide(state)
     })
   },
-  settle: ({ attempt, accounts, outcome, keepMs, patienceMs }: Settlement): Promise<void> =>
-    database.read(async manager => {
-      const { id, address, pair } = attempt
-      if (outcome === 'returned') await query(manager, 'DELETE FROM login_attempts WHERE id = $1', [id])
-      else if (outcome === 'accepted') await query(manager, ACCEPT, [id, accounts, patienceMs])
-      else await query(manager, FAIL, [id, 'ldap', accounts[0] ?? '', address, pair, outcome, interval(keepMs)])
-    }),
+  settle: ({ attempt, accounts, outcome, keepMs, patienceMs }: Settlement): Promise<unknown> => {
+    const { id, address, pair } = attempt
+    if (outcome === 'returned') return readRows(database, REMOVE, [id])
+    if (outcome === 'accepted') return readRows(database, ACCEPT, [id, accounts, patienceMs])
+    return readRows(database, FAIL, [id, 'ldap', accounts[0] ?? '', address, pair, outcome, interval(keepMs)])
+  },
   /** Whether the account of a name has logged in from this address within the last 180 days. */
-  isKnown: ({ name, isTyped, address }: Pick<BegunAttempt, 'name' | 'isTyped' | 'address'>): Promise<boolean> =>
-    database.read(async manager => {
-      const [row] = await query<{ known: boolean }>(manager, IS_KNOWN, [address, name, isTyped])
-      return row?.known === true
-    })
+  isKnown: async ({ name, isTyped, address }: Pick<BegunAttempt, 'name' | 'isTyped' | 'address'>): Promise<boolean> => {
+    const [row] = await readRows<{ known: boolean }>(database, IS_KNOWN, [address, name, isTyped])
+    return row?.known === true
+  }
 })
 
 /** Failed secrets of service accounts, counted per address apart from people's logins. */
 export const createSecretFailures = (database: Database) => ({
   /** Ms until this address may try again; undefined: it may. */
-  heldForMs: (address: string, max: number, windowMs: number): Promise<number | undefined> =>
-    database.read(async manager => {
-      const [row] = await query<{ ms: number }>(manager, SECRETS_HELD, [address, max, windowMs])
-      return row === undefined ? undefined : Math.max(1, row.ms)
-    }),
-  add: (id: string, address: string, windowMs: number): Promise<void> =>
-    database.read(async manager => {
-      if (storableKey(address) === undefined) return
-      await query(manager, FAIL, [id, 'client', '', address, id, 'failed', interval(windowMs)])
-    })
+  heldForMs: async (address: string, max: number, windowMs: number): Promise<number | undefined> => {
+    const [row] = await readRows<{ ms: number }>(database, SECRETS_HELD, [address, max, windowMs])
+    return row === undefined ? undefined : Math.max(1, row.ms)
+  },
+  add: async (id: string, address: string, windowMs: number): Promise<void> => {
+    if (storableKey(address) === undefined) return
+    await readRows(database, FAIL, [id, 'client', '', address, id, 'failed', interval(windowMs)])
+  }
 })
 
 /** `taken`: another process is binding. */
@@ -124,24 +120,15 @@ type BindTurn = 'ours' | 'taken' | { readonly refusedForMs: number }
  */
 export const createServiceBinds = (database: Database, id: string) => ({
   /** @param patienceMs after this time, a bind of another process that has not ended never will */
-  begin: (patienceMs: number): Promise<BindTurn> =>
-    database.read(async manager => {
-      const [row] = await query<{ isOurs: boolean; refusedForMs: number | null }>(manager, BEGIN_SERVICE_BIND, [
-        id,
-        interval(patienceMs)
-      ])
-      if (row?.isOurs === true) return 'ours'
-      return row === undefined || row.refusedForMs === null ? 'taken' : { refusedForMs: Math.max(1, row.refusedForMs) }
-    }),
+  begin: async (patienceMs: number): Promise<BindTurn> => {
+    const values = [id, interval(patienceMs)]
+    const [row] = await readRows<{ isOurs: boolean; refusedForMs: number | null }>(database, BEGIN_SERVICE_BIND, values)
+    if (row?.isOurs === true) return 'ours'
+    return row === undefined || row.refusedForMs === null ? 'taken' : { refusedForMs: Math.max(1, row.refusedForMs) }
+  },
   /** The directory has accepted the account, or said nothing about it. */
-  release: (): Promise<void> =>
-    database.read(async manager => {
-      await query(manager, 'DELETE FROM login_attempts WHERE id = $1', [id])
-    }),
-  refuse: (pauseMs: number): Promise<void> =>
-    database.read(async manager => {
-      await query(manager, FAIL, [id, 'service', '', '', '', 'failed', interval(pauseMs)])
-    })
+  release: () => readRows(database, REMOVE, [id]),
+  refuse: (pauseMs: number) => readRows(database, FAIL, [id, 'service', '', '', '', 'failed', interval(pauseMs)])
 })
 
 /** Postgres's intervals are finite before version 17. */
@@ -220,6 +207,7 @@ const ACCEPT = `
     ORDER BY a.id FOR UPDATE OF a
   ), gone AS (DELETE FROM login_attempts WHERE kind <> 'failed' AND id IN (SELECT id FROM earlier))
   UPDATE login_attempts SET kind = 'freed' WHERE kind = 'failed' AND id IN (SELECT id FROM earlier)`
+const REMOVE = 'DELETE FROM login_attempts WHERE id = $1'
 const FAIL = `
   INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
   VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp(), clock_timestamp() + $7::interval)

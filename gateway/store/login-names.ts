@@ -1,7 +1,7 @@
-// Remembers which names of the directory belong to one account, and whom a failed login was for.
+// Remembers which names and addresses belong to one account, whom a failed login was for, and which OAuth states were used.
 import type { EntityManager } from 'typeorm'
 import type { AccountClue } from '../identity.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { LAST_LOGIN, STABLE } from './links.ts'
 import { accountKeyOf, since } from './login-attempts.ts'
 import type { StoredPerson } from './people.ts'
@@ -20,22 +20,22 @@ interface NamedAccount {
 /** Each throws `GW_UNAVAILABLE` if the database is unavailable. */
 export const createLoginNames = (database: Database) => ({
   /** The person whose account it is; undefined if there is none, or the clue leads to several. */
-  personOf: (clue: AccountClue): Promise<NamedPerson | undefined> =>
-    database.read(async manager => {
-      const [person, another] = await findPeople(manager, clue)
-      return another === undefined ? person : undefined
-    }),
+  personOf: async (clue: AccountClue): Promise<NamedPerson | undefined> => {
+    const [person, another] = await ('bound' in clue
+      ? readRows<NamedPerson>(database, BY_BOUND_NAME, [storableKey(clue.bound) ?? ''])
+      : readRows<NamedPerson>(database, BY_ENTRY, [clue.subject, clue.names, clue.createdAt ?? null]))
+    return another === undefined ? person : undefined
+  },
   /**
    * These names lead to this account from now on. A directory forgets earlier failures when it accepts a password: so do
    * we, for names that are new, those of which ended before the login began.
    */
-  join: ({ subject, username, names = [] }: NamedAccount, beganMsAgo: number): Promise<void> =>
-    database.read(async manager => {
-      const [account, link] = [storableKey(username), storableKey(subject)]
-      const logins = [...new Set(names)].flatMap(name => storableKey(name) ?? [])
-      if (account === undefined || link === undefined || logins.length === 0) return
-      await query(manager, JOIN, [account, logins, link, beganMsAgo])
-    })
+  join: async ({ subject, username, names = [] }: NamedAccount, beganMsAgo: number): Promise<void> => {
+    const [account, link] = [storableKey(username), storableKey(subject)]
+    const logins = [...new Set(names)].flatMap(name => storableKey(name) ?? [])
+    if (account === undefined || link === undefined || logins.length === 0) return
+    await readRows(database, JOIN, [account, logins, link, beganMsAgo])
+  }
 })
 
 interface NamedPerson {
@@ -43,21 +43,22 @@ interface NamedPerson {
   readonly username: string
 }
 
-const findPeople = (manager: EntityManager, clue: AccountClue): Promise<NamedPerson[]> => {
-  if ('bound' in clue) return query<NamedPerson>(manager, BY_BOUND_NAME, [storableKey(clue.bound) ?? ''])
-  return query<NamedPerson>(manager, BY_ENTRY, [clue.subject, clue.names, clue.createdAt ?? null])
-}
+const ADDRESSES_PER_LOGIN = 200
 
-interface PersonGuards {
-  readonly logins: readonly string[]
-  /** All that the permits of this person's directory account may be counted under: the logins and the stable subject. */
-  readonly guards: readonly string[]
-}
+export const createLoginMemory = (database: Database) => ({
+  /** True for exactly one caller on all instances, until `expiresAt`; false if the state or one-time code was used before. */
+  useOAuthState: async (nonce: string, expiresAt: Date): Promise<boolean> =>
+    (await readRows(database, USE, [nonce, expiresAt])).length === 1,
+  /** Records a success for 180 days; the 200 latest addresses per login are kept. `login` is the canonical login. */
+  async rememberAddress(login: string, address: string, userId: number): Promise<void> {
+    const [who, from] = [storableKey(login), storableKey(address)]
+    if (who === undefined || from === undefined) return
+    await readRows(database, REMEMBER, [who, from, userId, ADDRESSES_PER_LOGIN - 1])
+  }
+})
 
-export const guardsOfPerson = async (
-  manager: EntityManager,
-  { id, username, provider }: StoredPerson['user']
-): Promise<PersonGuards> => {
+/** `guards`: all that the permits of a directory account may be counted under, its logins and its stable subject. */
+export const guardsOfPerson = async (manager: EntityManager, { id, username, provider }: StoredPerson['user']) => {
   const rows = await query<{ name: string; isLogin: boolean }>(manager, GUARDS, [id])
   // Somebody else may have the username of a cloud account as login in the directory, or of a person whose account was relinked.
   const own = provider === 'ldap' && rows.length > 0 ? [username] : []
@@ -103,3 +104,13 @@ const JOIN = `
   )
   UPDATE login_attempts SET kind = 'freed' FROM joined
   WHERE kind = 'failed' AND account = ${accountKeyOf('joined.login')} AND at < ${since('$4')}`
+const USE = 'INSERT INTO used_oauth_states (nonce, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING nonce'
+const REMEMBER = `
+  WITH forgotten AS (
+    DELETE FROM login_addresses WHERE login = $1 AND address IN (
+      SELECT address FROM login_addresses WHERE login = $1 AND address <> $2 ORDER BY last_success_at DESC OFFSET $4
+    )
+  )
+  INSERT INTO login_addresses (login, address, user_id, last_success_at)
+  SELECT $1, $2, id, now() FROM users WHERE id = $3 AND erased_at IS NULL FOR SHARE
+  ON CONFLICT (login, address) DO UPDATE SET user_id = excluded.user_id, last_success_at = excluded.last_success_at`

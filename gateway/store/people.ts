@@ -3,9 +3,9 @@ import type { EntityManager } from 'typeorm'
 import { NotFound } from '../errors.ts'
 import type { AccessStatus, AccountProvider, User } from '../identity.ts'
 import { array, object, string } from '../values/json-schema.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { type GrantedParts, grantedTo } from './granted-items.ts'
-import { type Bounds, escapeLike, isRowId, type Page, pageBounds, query, storableText } from './query.ts'
+import { type Bounds, isRowId, MOST_COUNTED, type Page, pageBounds, query, storableText, totalOf } from './query.ts'
 
 export interface AccessNames {
   profiles: string[]
@@ -71,7 +71,7 @@ export const findByUsername = async (database: Database, username: string): Prom
   if (name === '') return []
   const where =
     "WHERE lower(u.username) = lower($1) AND u.provider <> 'client' AND u.erased_at IS NULL ORDER BY u.id LIMIT 50"
-  return database.read(async manager => (await query<PersonRow>(manager, `${SELECT} ${where}`, [name])).map(toPerson))
+  return (await readRows<PersonRow>(database, `${SELECT} ${where}`, [name])).map(toPerson)
 }
 
 /** Unassigned people first, then by name, then by id. With `search`, the total is exact up to {@link MOST_COUNTED}. */
@@ -87,12 +87,9 @@ export const listPeople = (database: Database, filter: PeopleQuery = {}): Promis
     const chosen = `SELECT u.id FROM users u ${where} ${windowOf(offset, pageSize, isCounted ? total : undefined)}`
     const people = await query<PersonRow>(manager, `${SELECT} WHERE u.id IN (${chosen}) ORDER BY ${ORDER}`, values)
     const items = await toItems(manager, people.map(toPerson))
-    const least = items.length === 0 ? 0 : offset + items.length + Number(!isCounted && items.length === pageSize)
-    return { items, page, pageSize, total: Math.max(total, least) }
+    return { items, page, pageSize, total: totalOf(total, isCounted, items.length, offset, pageSize) }
   })
 }
-
-const MOST_COUNTED = 10_000
 
 /** A page is reached from the end that is nearer to it. */
 const windowOf = (offset: number, size: number, total: number | undefined): string => {
@@ -102,13 +99,13 @@ const windowOf = (offset: number, size: number, total: number | undefined): stri
   return `ORDER BY u.assigned DESC, lower(u.name) DESC, u.id DESC LIMIT ${left} OFFSET ${beyond}`
 }
 
-/** The person as shown in lists, with the corresponding access version. */
-export const loadItem = (database: Database, id: number): Promise<{ item: PersonItem; version: number } | undefined> =>
+/** The person as shown in lists, with the corresponding access version. Throws NotFound. */
+export const loadItem = (database: Database, id: number): Promise<{ item: PersonItem; version: number }> =>
   database.read(async manager => {
     const person = await findPerson(manager, id)
-    if (person === undefined || person.user.provider === 'client') return undefined
-    const [item] = await toItems(manager, [person])
-    return item === undefined ? undefined : { item, version: person.version }
+    const [item] = person === undefined || person.user.provider === 'client' ? [] : await toItems(manager, [person])
+    if (person === undefined || item === undefined) throw new NotFound({ reason: 'no-person' })
+    return { item, version: person.version }
   })
 
 const toItems = async (manager: EntityManager, people: readonly StoredPerson[]): Promise<PersonItem[]> => {
@@ -130,8 +127,8 @@ const NOTHING_GRANTED: GrantedParts = { granted: [], groupsCutOff: false }
 
 const conditions = ({ search, accessStatus, disabled }: PeopleQuery) => {
   const parts = ["u.provider <> 'client' AND u.erased_at IS NULL"]
-  // One condition a word, each of which the index of trigrams can find.
-  const values = searchWords(storableText(search)).map(word => `%${escapeLike(word)}%`)
+  // One condition a word, each of which the index of trigrams can find; escaped for LIKE (PostgreSQL documentation, 9.7.1).
+  const values = searchWords(storableText(search)).map(word => `%${word.replace(/[\\%_]/g, '\\$&')}%`)
   parts.push(...values.map((_, n) => `u.searched LIKE $${n + 1}`))
   if (disabled !== undefined) parts.push(disabled ? 'u.disabled' : 'NOT u.disabled')
   if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? 'u.assigned' : 'NOT u.assigned')
@@ -192,18 +189,15 @@ const PLAIN = 'oOlLdDi'
 const FOLDED = new Map([...WHOLE].map((letter, i) => [letter, PLAIN[i] ?? '']))
 for (const mark of MARKS) FOLDED.set(mark, '')
 
-const fold = (text: string): string =>
+/** Words beyond this number are ignored. */
+const MAX_WORDS = 10
+
+/** The words of a search, without case and accents. */
+const searchWords = (text: string): string[] =>
   [...text.normalize('NFD')]
     .map(character => FOLDED.get(character) ?? character)
     .join('')
     .toLowerCase()
-
-/** Words beyond this number are ignored. */
-const MAX_WORDS = 10
-
-/** The terms of a search, word by word. */
-const searchWords = (text: string): string[] =>
-  fold(text)
     .split(/\s+/)
     .filter(word => word !== '')
     .slice(0, MAX_WORDS)

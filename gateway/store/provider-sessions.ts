@@ -1,5 +1,6 @@
 // Stores the session at the cloud provider from which each login came, and ends logins when the provider ends theirs.
 import type { EntityManager } from 'typeorm'
+import type { RevokedToken } from '../tokens/revocations.ts'
 import { raiseVersions } from './access-changes.ts'
 import { appendAudit, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
@@ -59,10 +60,7 @@ export const endAtProvider = (
     // Logins that are being stored are waited for, and found below; later ones find the row that has just been written.
     await query(manager, 'LOCK TABLE provider_sessions IN SHARE MODE')
     const logins = await query<Login>(manager, NAMED, names)
-    await revokeTokens(
-      manager,
-      logins.map(({ jti, expires_s: expiresAt }) => ({ jti, expiresAt }))
-    )
+    await revokeTokens(manager, logins)
     for (const [id, { length: sessions }] of Map.groupBy(logins, login => login.user_id)) {
       const actor = { id: null, username: 'cloudidp', ...from }
       await appendAudit(manager, { actor, action: 'logout.provider', target: `user:${id}`, details: { sessions } })
@@ -70,11 +68,8 @@ export const endAtProvider = (
     return logins.length
   })
 
-interface Login {
-  jti: string
+interface Login extends RevokedToken {
   user_id: number
-  /** Seconds since the epoch. */
-  expires_s: number
 }
 
 /** Everyone in a tenant gets another access version: some tenths of a millisecond each. */
@@ -88,13 +83,10 @@ export const endOtherTenants = (database: Database, admitted: readonly string[])
     const people = await query<{ id: number; tenant: string }>(manager, OF_OTHER_TENANTS, [admitted])
     const ids = people.map(({ id }) => id)
     await raiseVersions(manager, ids, true)
-    const actor = { id: null, username: 'cloudidp' }
+    const ended = { actor: { id: null, username: 'cloudidp' }, action: 'person.ended-by-tenant' }
     await appendAudits(
       manager,
-      people.map(({ id, tenant }) => ({
-        ...{ actor, action: 'person.ended-by-tenant', target: `user:${id}` },
-        details: { tenant }
-      }))
+      people.map(({ id, tenant }) => ({ ...ended, target: `user:${id}`, details: { tenant } }))
     )
     return people.length
   }, TENANT_MS)
@@ -127,7 +119,7 @@ const USE = `
 
 // Without a sid, all logins of the subject end; with one, those of that session and those whose session is unknown.
 const NAMED = `
-  SELECT jti, user_id, extract(epoch FROM expires_at)::float8 AS expires_s FROM provider_sessions
+  SELECT jti, user_id, extract(epoch FROM expires_at)::float8 AS "expiresAt" FROM provider_sessions
   WHERE issuer = $1 AND expires_at > now() AND ($3 = '' OR subject = $3)
     AND (($2 <> '' AND sid = $2) OR ($3 <> '' AND (sid = '' OR $2 = '')))
   UNION

@@ -16,9 +16,6 @@ export const query = async <Row>(
   return Array.isArray(first) && typeof second === 'number' ? first : result
 }
 
-/** Escapes a text for `LIKE '%' || $n || '%'` (PostgreSQL documentation, 9.7.1). */
-export const escapeLike = (text: string): string => text.replace(/[\\%_]/g, '\\$&')
-
 export interface Page<Item> {
   items: Item[]
   page: number
@@ -37,6 +34,13 @@ export const pageBounds = ({ page = 1, pageSize = 50 }: Bounds) => {
   const number = Math.min(Math.max(Math.trunc(page) || 1, 1), 1_000_000)
   return { page: number, pageSize: size, offset: (number - 1) * size }
 }
+
+/** What searches find is counted up to this number. */
+export const MOST_COUNTED = 10_000
+
+/** No less than the page shows; a client that reads page after page goes on while there may be more. */
+export const totalOf = (counted: number, isExact: boolean, rows: number, offset: number, size: number): number =>
+  rows === 0 ? counted : Math.max(counted, offset + rows + Number(!isExact && rows === size))
 
 /**
  * A page of rows and the number of all.

@@ -1,6 +1,6 @@
 // A cloud login belongs to one browser, which may have several under way, and can be finished once.
 import t, { type Test } from 'tap'
-import { createLoginMemory } from '../../gateway/store/login-records.ts'
+import { createLoginMemory } from '../../gateway/store/login-names.ts'
 import { beginCloudLogin, createCloudBrowser, readFragment } from '../support/cloud-browser.ts'
 import { answerJson, startFaultyProvider } from '../support/faulty-provider.ts'
 import { type OAuthAppOptions, startOAuthApp } from '../support/oauth-app.ts'
