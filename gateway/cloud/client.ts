@@ -162,13 +162,7 @@ interface CodeExchange {
   readonly fetch: ProviderFetch
 }
 
-interface Tokens {
-  readonly accessToken: string
-  readonly idToken: string | undefined
-  readonly config: oidc.Configuration
-}
-
-const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, ways: CodeExchange): Promise<Tokens> => {
+const exchangeCode = async (answer: AuthorizationAnswer, attempt: Attempt, ways: CodeExchange) => {
   const { metadata, authentication } = ways
   if (ways.settings.issuer !== undefined && !isTemplate(metadata)) checkAnswerIssuer(answer.iss, metadata)
   const [first, second] = authentication.candidates(metadata)
@@ -194,7 +188,7 @@ const requestTokens = async (
   { code }: AuthorizationAnswer,
   attempt: Attempt,
   { metadata, settings, authentication, fetch }: CodeExchange
-): Promise<Tokens> => {
+) => {
   let idToken: string | undefined
   const tokenFetch: ProviderFetch = async (url, request) => {
     // The token request must repeat the exact bytes of the authorization request (RFC 6749 §4.1.3).
@@ -230,18 +224,13 @@ const readProfile = async (
   { metadata, settings }: { metadata: ProviderMetadata; settings: CloudIdpSettings }
 ): Promise<Claims> => {
   try {
-    if (typeof claims?.sub === 'string' && usesUserinfo(settings)) {
+    const url = new URL(settings.profileUrl)
+    // With CLOUDIDP_ISSUER the default of CLOUDIDP_PROFILE_URL is the discovered endpoint, not Microsoft's.
+    if (typeof claims?.sub === 'string' && url.host === 'graph.microsoft.com') {
       return metadata.userinfo_endpoint === undefined ? {} : await oidc.fetchUserInfo(config, accessToken, claims.sub)
     }
-    const url = new URL(settings.profileUrl)
-    const response = await oidc.fetchProtectedResource(
-      config,
-      accessToken,
-      url,
-      'GET',
-      null,
-      new Headers({ accept: 'application/json' })
-    )
+    const headers = new Headers({ accept: 'application/json' })
+    const response = await oidc.fetchProtectedResource(config, accessToken, url, 'GET', null, headers)
     if (response.status !== 200) {
       throw new OAuthFailure(
         response.status < 500 ? 'profile-refused' : 'provider-error',
@@ -253,6 +242,3 @@ const readProfile = async (
     throw asOAuthFailure(error, isChallenge(error) ? 'profile-refused' : 'provider-nonsense')
   }
 }
-
-// With CLOUDIDP_ISSUER the default of CLOUDIDP_PROFILE_URL is the discovered endpoint, not Microsoft's.
-const usesUserinfo = ({ profileUrl }: CloudIdpSettings): boolean => new URL(profileUrl).host === 'graph.microsoft.com'

@@ -41,28 +41,24 @@ export const createProviderFetch =
       throw new OAuthFailure('provider-metadata', 'the provider uses an address without https')
     }
     const ends = signal === undefined ? [] : [signal]
-    return answerTo(address, request, AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ends]))
+    const response = await fetch(address, {
+      method: request.method,
+      headers: { ...request.headers, 'accept-encoding': 'identity' },
+      body: request.body ?? null,
+      redirect: 'manual',
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ends])
+    })
+    const { status } = response
+    if (status >= 300 && status < 400) {
+      await response.body?.cancel()
+      throw new OAuthFailure('provider-error', `the provider sent a redirect (${status})`)
+    }
+    const body = await readBounded(response)
+    // The body is now decoded, so its length may have changed.
+    const headers = new Headers(response.headers)
+    for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) headers.delete(name)
+    return new Response(status === 204 || status === 205 ? null : body, { status, headers })
   }
-
-const answerTo = async (address: string, request: ProviderRequest, signal: AbortSignal): Promise<Response> => {
-  const response = await fetch(address, {
-    method: request.method,
-    headers: { ...request.headers, 'accept-encoding': 'identity' },
-    body: request.body ?? null,
-    redirect: 'manual',
-    signal
-  })
-  const { status } = response
-  if (status >= 300 && status < 400) {
-    await response.body?.cancel()
-    throw new OAuthFailure('provider-error', `the provider sent a redirect (${status})`)
-  }
-  const body = await readBounded(response)
-  return new Response(status === 204 || status === 205 ? null : body, {
-    status,
-    headers: plainHeaders(response.headers)
-  })
-}
 
 const readBounded = async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {
   const chunks: Uint8Array[] = []
@@ -75,13 +71,6 @@ const readBounded = async (response: Response): Promise<Uint8Array<ArrayBuffer>>
     chunks.push(chunk)
   }
   return new Uint8Array(Buffer.concat(chunks))
-}
-
-// The body is now decoded, so its length may have changed.
-const plainHeaders = (headers: Headers): Headers => {
-  const plain = new Headers(headers)
-  for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) plain.delete(name)
-  return plain
 }
 
 /** Settles with the work, or after `ms` at the latest. */

@@ -1,6 +1,13 @@
 // Reads the groups of an account, including nested groups if the directory supports it.
 import { DirectoryFailure } from './failure.ts'
-import { anyOf, type FoundEntry, type LdapConnection, memberInChain, parseFilter } from './ldap-connection.ts'
+import {
+  anyOf,
+  type Filter,
+  type FoundEntry,
+  type LdapConnection,
+  memberInChain,
+  parseFilter
+} from './ldap-connection.ts'
 import { escapeFilterValue } from './names.ts'
 import { allTexts, firstText, isActiveDirectory, spelledUsername } from './person.ts'
 import type { DirectoryPlan } from './plan.ts'
@@ -67,7 +74,7 @@ export const groupsNamed = async (
 const searchGroups = async (
   connection: LdapConnection,
   base: string,
-  filter: NonNullable<Parameters<LdapConnection['search']>[1]['filter']>,
+  filter: Filter,
   paged: boolean
 ): Promise<readonly string[]> => {
   const { entries, isCut } = await connection.search(base, { filter, attributes: ['1.1'], most: MOST_GROUPS, paged })

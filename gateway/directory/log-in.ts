@@ -82,11 +82,14 @@ export const searchThenBind = async (
     name: guard,
     mayHaveTwoNames: false,
     count: counted && { ...counted, readAt },
-    whose: { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }
+    whose: clueOf(person)
   }
   await guarded(exchange, account, () =>
     timed(exchange, connection.bindPerson(entry.dn, password)).catch((error: unknown) => {
-      throw isPlainRefusal(error) ? error.because('wrong-password') : error
+      if (!(error instanceof DirectoryFailure)) throw error
+      // A result 49 without further detail.
+      const isPlain = error.reason === 'invalid-credentials' && error.bind === 'refused'
+      throw isPlain ? error.because('wrong-password') : error
     })
   )
   refuseClosed(entry)
@@ -94,6 +97,8 @@ export const searchThenBind = async (
   await connection.unbind()
   return { ...person, ...groups }
 }
+
+const clueOf = ({ subject, names = [], entryCreatedAt: createdAt }: DirectoryPerson) => ({ subject, names, createdAt })
 
 /** Not every directory refuses the bind of an account that its entry calls disabled. A recheck would end such a login. */
 const refuseClosed = (entry: FoundEntry): void => {
@@ -240,8 +245,7 @@ const checkIdentity = async (
   if (plan.bindsByDn && isSameDn(entry.dn, bound.bindName)) return
   const identity = await connection.whoAmI()
   if (identity === undefined) {
-    const whose = { subject: person.subject, names: person.names ?? [], createdAt: person.entryCreatedAt }
-    const account = { name: person.username, mayHaveTwoNames: false, whose }
+    const account = { name: person.username, mayHaveTwoNames: false, whose: clueOf(person) }
     return guarded(exchange, account, () => connection.bindPerson(entry.dn, bound.password))
   }
   const separator = identity.indexOf(':')
@@ -269,7 +273,3 @@ const guarded = <T>(
   deadline.pause()
   return guard.bind(account, send).finally(deadline.resume)
 }
-
-/** A result 49 without further detail. */
-const isPlainRefusal = (error: unknown): error is DirectoryFailure =>
-  error instanceof DirectoryFailure && error.reason === 'invalid-credentials' && error.bind === 'refused'

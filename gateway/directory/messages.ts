@@ -121,14 +121,8 @@ export const readResponse = (message: Buffer): LdapResponse => {
 
 const checkOperation = ({ tag, content }: BerElement): number | undefined => {
   const parts = readElements(content)
-  if (tag === OPERATION.entry) {
-    checkEntry(parts)
-    return undefined
-  }
-  if (tag === OPERATION.reference) {
-    expectAll(parts, TAG.octets)
-    return undefined
-  }
+  if (tag === OPERATION.entry) return void checkEntry(parts)
+  if (tag === OPERATION.reference) return void expectAll(parts, TAG.octets)
   if (tag !== OPERATION.bind && tag !== OPERATION.searchDone && tag !== OPERATION.extended) {
     throw new LdapFault(`an unsolicited operation 0x${tag.toString(16)}`)
   }

@@ -88,7 +88,11 @@ export const spelledUsername = (entry: DirectoryEntry): string => {
   return accountName === '' ? firstText(entry, 'uid') : accountName
 }
 
-const subjectOf = (entry: DirectoryEntry): string | undefined => uuidOf(entry) ?? guidOf(entry)
+/** entryUUID (RFC 4530 §2.1), else objectGUID. */
+const subjectOf = (entry: DirectoryEntry): string | undefined => {
+  const uuid = firstText(entry, 'entryUUID').toLowerCase()
+  return isStable(uuid) ? uuid : guidOf(entry)
+}
 
 /** Whether it has an identifier that never changes. Otherwise its login is the identity. */
 export const hasStableSubject = (entry: DirectoryEntry): boolean => subjectOf(entry) !== undefined
@@ -108,44 +112,35 @@ export const isSameAccount = (name: string, entry: DirectoryEntry, domain: strin
 
 /** The first value as one line of readable text of at most 256 code points; `''` if there is none. */
 export const firstText = (entry: DirectoryEntry, attribute: string): string => {
-  const bytes = bytesOf(entry, attribute)
-  return bytes === undefined ? '' : readableText(bytes)
+  // A code point has at most four bytes, so the rest is cut off before anything is processed.
+  const text =
+    valuesOf(entry, attribute)[0]
+      ?.subarray(0, MAX_TEXT_LENGTH * 8)
+      .toString('utf8') ?? ''
+  // Control characters, line separators, and marks that change the direction of the text that follows.
+  const readable = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ').trim()
+  return [...readable].slice(0, MAX_TEXT_LENGTH).join('').trim()
 }
 
 /** All values as one line of text each. */
 export const allTexts = (entry: DirectoryEntry, attribute: string): string[] =>
   valuesOf(entry, attribute).map(value => value.toString('utf8'))
 
-const readableText = (bytes: Buffer): string => {
-  // A code point has at most four bytes, so the rest is cut off before anything is processed.
-  const text = bytes.subarray(0, MAX_TEXT_LENGTH * 8).toString('utf8')
-  // Control characters, line separators, and marks that change the direction of the text that follows.
-  const readable = text.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ').trim()
-  return [...readable].slice(0, MAX_TEXT_LENGTH).join('').trim()
-}
-
-/** entryUUID (RFC 4530 §2.1). */
-const uuidOf = (entry: DirectoryEntry): string | undefined => {
-  const text = firstText(entry, 'entryUUID').toLowerCase()
-  return isStable(text) ? text : undefined
-}
-
-/** objectGUID: 16 bytes, the first three groups little-endian (MS-DTYP §2.3.4.2). */
 const guidOf = (entry: DirectoryEntry): string | undefined => {
-  const bytes = bytesOf(entry, 'objectGUID')
+  const [bytes] = valuesOf(entry, 'objectGUID')
   if (bytes?.length !== 16) return undefined
-  const group = (...indices: number[]) => Buffer.from(indices.map(index => bytes[index] ?? 0)).toString('hex')
-  return [group(3, 2, 1, 0), group(5, 4), group(7, 6), group(8, 9), group(10, 11, 12, 13, 14, 15)].join('-')
+  return swapped(bytes)
+    .toString('hex')
+    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
 /** The 16 bytes of the objectGUID in a subject; undefined if it is not one. */
-export const guidBytes = (subject: string): Buffer | undefined => {
-  if (!isStable(subject)) return undefined
-  const bytes = Buffer.from(subject.replaceAll('-', ''), 'hex')
-  return Buffer.from([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].map(index => bytes[index] ?? 0))
-}
+export const guidBytes = (subject: string): Buffer | undefined =>
+  isStable(subject) ? swapped(Buffer.from(subject.replaceAll('-', ''), 'hex')) : undefined
 
-const bytesOf = (entry: DirectoryEntry, attribute: string): Buffer | undefined => valuesOf(entry, attribute)[0]
+/** The first three groups of an objectGUID are little-endian (MS-DTYP §2.3.4.2). */
+const swapped = (bytes: Buffer): Buffer =>
+  Buffer.from([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].map(index => bytes[index] ?? 0))
 
 const valuesOf = (entry: DirectoryEntry, attribute: string): Buffer[] => {
   const key = Object.keys(entry).find(name => name.toLowerCase() === attribute.toLowerCase())

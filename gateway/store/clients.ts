@@ -10,8 +10,9 @@ import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import { bind, type Database, readRows } from './database.ts'
+import { bind, type Database } from './database.ts'
 import { type AccessNames, findPerson, type StoredPerson } from './people.ts'
+import { recordLastUse } from './personal-tokens.ts'
 import {
   type Bounds,
   isRowId,
@@ -20,7 +21,6 @@ import {
   query,
   readPage,
   requireName,
-  rowId,
   sha256,
   storableKey
 } from './query.ts'
@@ -72,7 +72,7 @@ const create = (
     if ((await findClient(manager, name)) !== undefined)
       throw new Conflict({ reason: 'client-name-taken', message: NAME_TAKEN })
     const clientSecret = newSecret()
-    const values = [name, `pc_${random(15)}`, sha256(clientSecret), expiresAt, addresses]
+    const values = [name, `pc_${randomBytes(15).toString('base64url')}`, sha256(clientSecret), expiresAt, addresses]
     const [row] = await query<{ id: number }>(manager, CREATE, values)
     const owner = await getOwner(manager, row?.id ?? 0)
     const access = makesAreas ? await withAreas(manager, actor, wish) : wish
@@ -157,12 +157,6 @@ export interface ProvenClient {
   expiresAt: number | undefined
 }
 
-interface ClientUse {
-  readonly id: number
-  /** Milliseconds since the epoch. */
-  readonly usedAt: number
-}
-
 /** Why credentials prove nothing, for the log. */
 type Unproven = 'unknown-id' | 'wrong-secret' | 'expired'
 
@@ -198,15 +192,11 @@ const sameHash = (hash: string, given: string): boolean =>
   timingSafeEqual(Buffer.from(hash.padEnd(64, '-')), Buffer.from(given))
 
 /** The service account whose token was used; empty for tokens of people. */
-export const clientUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }): ClientUse[] =>
+export const clientUse = ({ identity, usedAt }: { identity: Identity; usedAt: number }) =>
   identity.kind === 'client' ? [{ id: identity.user.id, usedAt }] : []
 
-/** Records when tokens of service accounts were last used. */
-const recordUse = async (database: Database, uses: readonly ClientUse[]): Promise<void> => {
-  if (uses.length === 0) return
-  const [ids, times] = [uses.map(({ id }) => rowId(id)), uses.map(({ usedAt }) => usedAt / 1000)]
-  await readRows(database, RECORD_USE, [ids, times])
-}
+const recordUse = (database: Database, uses: Readonly<ReturnType<typeof clientUse>>): Promise<void> =>
+  recordLastUse(database, 'clients', 'user_id', uses)
 
 const CREDENTIALS = `
   SELECT c.user_id, c.secret_hash, c.addresses, extract(epoch FROM c.expires_at)::float8 AS expires_s,
@@ -215,14 +205,6 @@ const CREDENTIALS = `
     u.access_version AS version
   FROM clients c JOIN users u ON u.id = c.user_id
   WHERE c.client_id = $1`
-
-// The rows are locked in the order of their ids: several processes record the same service accounts at once.
-const RECORD_USE = `
-  WITH used AS (
-    SELECT c.user_id AS id, u.at FROM unnest($1::int[], $2::float8[]) AS u (id, at) JOIN clients c ON c.user_id = u.id
-    ORDER BY c.user_id FOR NO KEY UPDATE OF c)
-  UPDATE clients c SET last_used_at = greatest(c.last_used_at, to_timestamp(used.at))
-  FROM used WHERE c.user_id = used.id`
 
 export type Clients = ReturnType<typeof createClients>
 
@@ -237,8 +219,7 @@ export const createClients = (database: Database, profiles?: () => readonly stri
   update: (actor: Actor, id: number, change: Partial<ClientWish>) => update(database, profiles?.(), actor, id, change)
 })
 
-const random = (bytes: number): string => randomBytes(bytes).toString('base64url')
-const newSecret = (): string => `ps_${random(32)}`
+const newSecret = (): string => `ps_${randomBytes(32).toString('base64url')}`
 const target = (id: number): string => `client:${id}`
 const dateOf = (text: string): Date | null => (text === '' ? null : new Date(text))
 const usableName = (text: string): string => requireName(plainName(text), 'client-name')

@@ -209,21 +209,21 @@ export const lockDataDir = (dataDir: string) => {
       file.exec('BEGIN EXCLUSIVE')
     } catch (error) {
       file.close()
-      if (isLocked(error)) return undefined
+      // SQLITE_BUSY
+      if (error instanceof Error && 'errcode' in error && error.errcode === 5) return undefined
       throw error
     }
     // The holder removes the file when it ends, so only a lock on the file that is there now counts.
-    if (before !== undefined && inode(path) === before) return { release: () => release(file, path) }
-    file.close()
+    if (before === undefined || inode(path) !== before) file.close()
+    else
+      return {
+        release() {
+          if (!file.isOpen) return
+          rmSync(path, { force: true })
+          file.close()
+        }
+      }
   }
 }
 
-const release = (file: DatabaseSync, path: string) => {
-  if (!file.isOpen) return
-  rmSync(path, { force: true })
-  file.close()
-}
-
 const inode = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino
-
-const isLocked = (error: unknown) => error instanceof Error && 'errcode' in error && error.errcode === 5

@@ -15,9 +15,9 @@ import { plainName } from '../values/names.ts'
 import { parseTimestamp } from '../values/timestamps.ts'
 import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { bind, type Database, readRows } from './database.ts'
 import { findPeople, getPerson, type StoredPerson } from './people.ts'
-import { type Bounds, isRowId, query, readPage, requireName, rowId } from './query.ts'
+import { type Bounds, query, readPage, requireName, rowId } from './query.ts'
 import { revokeToken, writtenSince } from './token-state.ts'
 
 export interface TokenWish {
@@ -36,54 +36,37 @@ export const tokenItemProperties = {
   lastUsedAt: { type: 'string', description: "ISO 8601, UTC, to the minute; '' if never" }
 } as const
 
-export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
-
-export const createPersonalTokenStore = (database: Database) => ({
-  /** Live tokens of a person, or of all people; the newest first. */
-  list: (bounds: Bounds, userId?: number) => database.read(manager => list(manager, bounds, userId)),
-  /**
-   * The token is contained only in this result.
-   * Throws BadRequest, Conflict (too many), NotFound, TokenRevoked (the login that asks has ended).
-   */
-  create: (actor: Actor, login: Login, wish: TokenWish) =>
-    database.write(manager => create(manager, actor, login, wish)),
-  /** Ends a token on every instance; only if it belongs to this person, if one is given. Throws NotFound. */
-  end: (actor: Actor, id: number, userId?: number): Promise<void> =>
-    database.write(manager => end(manager, actor, id, userId)),
-  /** Delivers owners with their live tokens: all, or those who may have changed since `cursor`, which was read `ageMs` ago. */
-  readLive: (cursor: string | undefined, learn: (news: OwnerNews[]) => void, ageMs?: number): Promise<void> =>
-    readLiveTokens(database, cursor, learn, ageMs),
-  recordUse: (uses: readonly PersonalTokenUse[]): Promise<void> =>
-    database.read(async manager => {
-      if (uses.length === 0) return
-      const ids = uses.map(({ personalToken }) => personalToken)
-      await query(manager, RECORD_USE, [ids, uses.map(({ usedAt }) => usedAt / 1000)])
-    })
-})
-
 const MAX_LIVE = 100
 
 type Login = Pick<Identity, 'user' | 'tokenId' | 'version'>
 
-const create = async (manager: EntityManager, actor: Actor, login: Login, wish: TokenWish) => {
-  const userId = login.user.id
-  await refuseEnded(manager, login)
-  const person = await getPerson(manager, userId)
-  const name = requireName(plainName(wish.name), 'token-name')
-  const profiles = ownProfiles(person, wish.profiles)
-  const expiresAt = expiry(wish.expiresAt)
-  const [count] = await query<{ live: string }>(manager, COUNT, [userId])
-  if (Number(count?.live ?? 0) >= MAX_LIVE)
-    throw new Conflict({ reason: 'too-many-tokens', message: `At most ${MAX_LIVE} access tokens can be live at once` })
-  const token = `pt_${randomBytes(32).toString('base64url')}`
-  const values = [userId, hashPersonalToken(token), name, profiles, person.version, expiresAt]
-  const [row] = await query<ItemRow>(manager, CREATE, values)
-  if (row === undefined) throw new Error('the access token was not stored')
-  await announce(manager, [{ kind: 'many' }])
-  const item = toItem(row)
-  await appendAudit(manager, { actor, action: 'token.create', target: `user:${userId}`, after: item })
-  return { ...item, token }
-}
+/**
+ * The token is contained only in this result.
+ * Throws BadRequest, Conflict (too many), NotFound, TokenRevoked (the login that asks has ended).
+ */
+const create = (database: Database, actor: Actor, login: Login, wish: TokenWish) =>
+  database.write(async manager => {
+    const userId = login.user.id
+    await refuseEnded(manager, login)
+    const person = await getPerson(manager, userId)
+    const name = requireName(plainName(wish.name), 'token-name')
+    const profiles = ownProfiles(person, wish.profiles)
+    const expiresAt = expiry(wish.expiresAt)
+    const [count] = await query<{ live: string }>(manager, COUNT, [userId])
+    if (Number(count?.live ?? 0) >= MAX_LIVE)
+      throw new Conflict({
+        reason: 'too-many-tokens',
+        message: `At most ${MAX_LIVE} access tokens can be live at once`
+      })
+    const token = `pt_${randomBytes(32).toString('base64url')}`
+    const values = [userId, hashPersonalToken(token), name, profiles, person.version, expiresAt]
+    const [row] = await query<ItemRow>(manager, CREATE, values)
+    if (row === undefined) throw new Error('the access token was not stored')
+    await announce(manager, [{ kind: 'many' }])
+    const item = toItem(row)
+    await appendAudit(manager, { actor, action: 'token.create', target: `user:${userId}`, after: item })
+    return { ...item, token }
+  })
 
 /**
  * An instance learns of an ended login a moment after it is committed. A token that it creates in between would outlive that
@@ -94,14 +77,16 @@ const refuseEnded = async (manager: EntityManager, { user, tokenId, version }: L
   if (row === undefined) throw new TokenRevoked({ reason: 'revoked' })
 }
 
-const end = async (manager: EntityManager, actor: Actor, id: number, userId: number | undefined) => {
-  const [row] = isRowId(id)
-    ? await query<EndedRow>(manager, END, [id, userId === undefined ? null : rowId(userId)])
-    : []
-  if (row === undefined) throw new NotFound({ reason: 'no-token' })
-  await revokeToken(manager, personalTokenId(id), row.expires_s)
-  await appendAudit(manager, { actor, action: 'token.end', target: `user:${row.user_id}`, before: toItem(row) })
-}
+/** Ends a token on every instance; only if it belongs to this person, if one is given. Throws NotFound. */
+const end = (database: Database, actor: Actor, id: number, userId?: number): Promise<void> =>
+  database.write(async manager => {
+    const [row] = await query<EndedRow>(manager, END, [rowId(id), ownerId(userId)])
+    if (row === undefined) throw new NotFound({ reason: 'no-token' })
+    await revokeToken(manager, personalTokenId(id), row.expires_s)
+    await appendAudit(manager, { actor, action: 'token.end', target: `user:${row.user_id}`, before: toItem(row) })
+  })
+
+const ownerId = (userId: number | undefined): number | null => (userId === undefined ? null : rowId(userId))
 
 const ownProfiles = ({ user }: StoredPerson, wanted: readonly string[]): string[] => {
   const foreign = wanted.findIndex(profile => !user.profiles.includes(profile))
@@ -121,12 +106,13 @@ const expiry = (text: string): Date => {
 
 const invalid = (reason: string, message: string) => new BadRequest({ reason, message })
 
-const list = async (manager: EntityManager, bounds: Bounds, userId: number | undefined) => {
+/** Live tokens of a person, or of all people; the newest first. */
+const list = async (database: Database, bounds: Bounds, userId?: number) => {
   const select = (window: string) =>
     `SELECT ${ITEM}, u.id AS owner_id, u.username, u.name AS owner_name ${LIVE} ORDER BY t.id DESC ${window}`
-  const page = await readPage<ItemRow & OwnerColumns>(manager, bounds, LIVE, select, [
-    userId === undefined ? null : rowId(userId)
-  ])
+  const page = await database.read(manager =>
+    readPage<ItemRow & OwnerColumns>(manager, bounds, LIVE, select, [ownerId(userId)])
+  )
   const ownerOf = (row: OwnerColumns) => ({ id: row.owner_id, username: row.username, name: row.owner_name })
   return { ...page, items: page.items.map(row => ({ ...toItem(row), user: ownerOf(row) })) }
 }
@@ -183,13 +169,29 @@ const END = `
   DELETE FROM personal_tokens t WHERE t.id = $1 AND ($2::int IS NULL OR t.user_id = $2)
   RETURNING ${ITEM}, t.user_id, extract(epoch FROM t.expires_at)::float8 AS expires_s`
 
-// The rows are locked in the order of their ids: several processes record the same tokens at once.
-const RECORD_USE = `
-  WITH used AS (
-    SELECT t.id, u.at FROM unnest($1::int[], $2::float8[]) AS u (id, at) JOIN personal_tokens t ON t.id = u.id
-    ORDER BY t.id FOR NO KEY UPDATE OF t)
-  UPDATE personal_tokens t SET last_used_at = greatest(t.last_used_at, to_timestamp(used.at))
-  FROM used WHERE t.id = used.id`
+const recordUse = (database: Database, uses: readonly PersonalTokenUse[]): Promise<void> => {
+  const of = uses.map(({ personalToken: id, usedAt }) => ({ id, usedAt }))
+  return recordLastUse(database, 'personal_tokens', 'id', of)
+}
+
+interface Use {
+  readonly id: number
+  /** Milliseconds since the epoch. */
+  readonly usedAt: number
+}
+
+/** Records when rows of a table were last used. */
+export const recordLastUse = async (database: Database, table: string, key: string, uses: readonly Use[]) => {
+  if (uses.length === 0) return
+  // The rows are locked in the order of their ids: several processes record the same ones at once.
+  const statement = `
+    WITH used AS (
+      SELECT t.${key} AS id, u.at FROM unnest($1::int[], $2::float8[]) AS u (id, at) JOIN ${table} t ON t.${key} = u.id
+      ORDER BY t.${key} FOR NO KEY UPDATE OF t)
+    UPDATE ${table} t SET last_used_at = greatest(t.last_used_at, to_timestamp(used.at))
+    FROM used WHERE t.${key} = used.id`
+  await readRows(database, statement, [uses.map(({ id }) => rowId(id)), uses.map(({ usedAt }) => usedAt / 1000)])
+}
 
 /** People per statement, so that each ends well within its deadline. */
 const AT_ONCE = 1000
@@ -207,7 +209,7 @@ export const readLiveTokens = async (
 ): Promise<void> => {
   const [statement, values] =
     cursor === undefined ? [ALL_OWNERS, []] : [CHANGED_OWNERS, [cursor.split(' ').at(-1), ageMs]]
-  const owners = await database.read(manager => query<{ id: number }>(manager, statement, values))
+  const owners = await readRows<{ id: number }>(database, statement, values)
   for (let from = 0; from < owners.length; from += AT_ONCE) {
     const ids = owners.slice(from, from + AT_ONCE).map(({ id }) => id)
     learn(await database.read(manager => readOwners(manager, ids)))
@@ -248,3 +250,8 @@ const CHANGED_OWNERS = `
   UNION
   SELECT u.id FROM users u
   WHERE u.id IN (SELECT user_id FROM directory_accounts WHERE confirmed_at > ${RECENTLY}) AND ${HAS_TOKEN}`
+
+export type PersonalTokenStore = ReturnType<typeof createPersonalTokenStore>
+
+export const createPersonalTokenStore = (database: Database) =>
+  bind(database, { list, create, end, recordUse, readLive: readLiveTokens })

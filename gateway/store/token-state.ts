@@ -4,7 +4,7 @@ import { BadRequest } from '../errors.ts'
 import type { Lost, LostPerson, PersonVersion, RevokedToken } from '../tokens/revocations.ts'
 import { announce } from './access-changes.ts'
 import { type AuditEntry, appendAudit, unlessErased } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { databaseCode } from './database-errors.ts'
 import { query, storableKey } from './query.ts'
 
@@ -234,7 +234,7 @@ const purgeExpired = async (database: Database): Promise<void> => {
   for (const statement of STATEMENTS) {
     const portion = `WITH purged AS (${statement} RETURNING 1) SELECT count(*)::int AS count FROM purged`
     for (;;) {
-      const [row] = await database.read(manager => query<{ count: number }>(manager, portion))
+      const [row] = await readRows<{ count: number }>(database, portion)
       if (row?.count !== PORTION) break
     }
   }
@@ -275,17 +275,15 @@ export const onTimeline = async <T>(database: Database, work: (timeline: string)
 }
 
 const hasTimeline = (database: Database): Promise<boolean> =>
-  database
-    .read(manager => query(manager, `SELECT ${TIMELINE}`))
-    .then(
-      () => true,
-      error => !NO_TIMELINE.has(databaseCode(error))
-    )
+  readRows(database, `SELECT ${TIMELINE}`).then(
+    () => true,
+    error => !NO_TIMELINE.has(databaseCode(error))
+  )
 
 /** With the database on it; empty if there are no timelines to ask for. */
 export const readTimeline = (database: Database): Promise<string> =>
   onTimeline(database, async timeline => {
     const place = timeline === NONE ? NONE : `${timeline} || ${DATABASE}`
-    const [row] = await database.read(manager => query<{ timeline: string }>(manager, `SELECT ${place} AS timeline`))
+    const [row] = await readRows<{ timeline: string }>(database, `SELECT ${place} AS timeline`)
     return row?.timeline ?? ''
   })
