@@ -46,8 +46,7 @@ export const startPinned = async (
   const stop = () => server.end('SIGTERM')
   teardown(stop)
   await server.start()
-  const hasExited = () => server.pid() === undefined
-  return { name, pid: server.pid() ?? 0, output: server.output, hasExited, stop } as const
+  return { name, pid: server.pid() ?? 0, output: server.output, stop } as const
 }
 
 /** Runs a program to its end and returns its stdout; the rest of the run waits for it. */
@@ -66,10 +65,10 @@ const loadProgram = (file: string, flags: Flags = {}) => ({
   args: [join(import.meta.dirname, 'load', file), JSON.stringify(flags)]
 })
 
-/** Runs a program of `load/` to its end and returns the last line, which is JSON; `nice` gives way to others on the load core. */
-export const runLoad = async <T>(file: string, flags: Flags, nice = 0): Promise<T> => {
+/** Runs a program of `load/`, which gives way to others on the load core, to its end and returns the last line, which is JSON. */
+export const runLoad = async <T>(file: string, flags: Flags): Promise<T> => {
   const { command, args } = loadProgram(file, flags)
-  const text = await runOnLoadCore('nice', ['-n', `${nice}`, command, ...args])
+  const text = await runOnLoadCore('nice', ['-n', '10', command, ...args])
   return JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as T
 }
 

@@ -1,20 +1,43 @@
 // Bodies of a gigabyte pass in both directions: their rate beside nginx's, and what they leave in memory.
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { blocks } from '../load/blocks.ts'
 import { compare, inTurns, MEGABYTE } from '../measure.ts'
 import { oneRoute, startGateway } from '../peers/gateway.ts'
 import { startNginx } from '../peers/nginx.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros, residentBytes, watchResident } from '../process-cost.ts'
-import { runLoad, startLoadUpstream } from '../processes.ts'
+import { startLoadUpstream } from '../processes.ts'
 import type { World } from '../world.ts'
 
 const [RATE, GROWTH] = ['MB/s', 'RSS growth MB']
 
 /** Resolves to the seconds that it took. */
-const transfer = async (world: World, peer: Peer, direction: string, bytes: number): Promise<number> => {
-  const flags = { port: peer.port, token: world.token, direction, bytes }
-  const result = await runLoad<{ status: number; bytes: number; seconds: number }>('body-client.ts', flags)
-  if (result.status === 200 && result.bytes === bytes) return result.seconds
-  throw new VoidRun(`${peer.name}: ${direction} answered ${result.status} after ${result.bytes} of ${bytes} bytes`)
+const transfer = async ({ token }: World, { name, port }: Peer, direction: 'down' | 'up', bytes: number) => {
+  const isUp = direction === 'up'
+  const startedAt = performance.now()
+  const outgoing = request({
+    port,
+    host: '127.0.0.1',
+    path: `/api/body?bytes=${bytes}`,
+    method: isUp ? 'PUT' : 'GET',
+    headers: { authorization: `Bearer ${token}`, ...(isUp ? { 'content-length': bytes } : {}) },
+    agent: false
+  })
+  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
+  await pipeline(Readable.from(blocks(isUp ? bytes : 0)), outgoing)
+  const [response] = await answered
+  let [received, text] = [0, '']
+  for await (const chunk of response) {
+    received += chunk.length
+    if (isUp) text += chunk
+  }
+  const seconds = (performance.now() - startedAt) / 1000
+  const arrived = isUp ? Number(text) : received
+  if (response.statusCode === 200 && arrived === bytes) return seconds
+  throw new VoidRun(`${name}: ${direction} answered ${response.statusCode} after ${arrived} of ${bytes} bytes`)
 }
 
 export const measureBodies = async (world: World): Promise<void> => {

@@ -39,7 +39,7 @@ const floodOnce = async (world: World, gateway: Peer, kinds: readonly string[]) 
   const { port, pid } = gateway
   const megabytes = world.options.quick ? 4 : 40
   // Floods give way to the quiet person where both want the load core: the gateway is what is measured.
-  const pour = (kind: string) => runLoad<Flood>('socket-flood.ts', { port, token: world.token, kind, megabytes }, 10)
+  const pour = (kind: string) => runLoad<Flood>('socket-flood.ts', { port, token: world.token, kind, megabytes })
   const { result, felt } = await besideQuietPerson(world, gateway, '/quiet', async () => {
     await delay(SETTLE_MS)
     const before = residentBytes(pid)

@@ -1,8 +1,8 @@
 // Requests come at a fixed rate: the tail of the latency at half of saturation, and what each costs far below it.
+import { sendPaced } from '../load/paced.ts'
 import { CPU, compare, inTurns, P99, PER_SECOND, type Row } from '../measure.ts'
 import { type Peer, VoidRun } from '../peers/peer.ts'
 import { cpuMicros } from '../process-cost.ts'
-import { runLoad } from '../processes.ts'
 import { median } from '../statistics.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
@@ -39,11 +39,8 @@ export const measureLatency = async (
   )
 }
 
-const pacedRound = async (world: World, { name, port }: Peer, rate: number) => {
-  const seconds = world.options.seconds + 1
-  const flags = { port, path: BENCH_PATH, token: world.token, rate, seconds, skip: 1 }
-  type Figure = 'failed' | 'p50Ms' | 'p99Ms' | 'heldUpMs'
-  const result = await runLoad<Record<Figure, number>>('paced.ts', flags)
+const pacedRound = async ({ options, token }: World, { name, port }: Peer, rate: number) => {
+  const result = await sendPaced(port, BENCH_PATH, token, { rate, seconds: options.seconds + 1, skip: 1 })
   if (result.failed > 0) throw new VoidRun(`${name} failed ${result.failed} paced requests`)
   return result
 }

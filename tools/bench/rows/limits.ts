@@ -1,10 +1,10 @@
 // What a refused request costs, how often Redis is asked, and whether two instances ever admit more than one limit.
 import { Redis } from 'ioredis'
+import { connect } from '../load/http-client.ts'
 import { addRow, compare, interleave, requests } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
 import { startRelay } from '../peers/others.ts'
 import { ask, probe, VoidRun } from '../peers/peer.ts'
-import { runLoad } from '../processes.ts'
 import { BENCH_PATH } from '../upstream.ts'
 import type { World } from '../world.ts'
 
@@ -40,7 +40,27 @@ const measureRefused = async (world: World): Promise<void> => {
   await Promise.all([authorised, limited, relay].map(each => each.stop()))
 }
 
-type Flooded = { readonly address: string } & Record<'admitted' | 'limited' | 'other', number>
+/** To each port from each address. */
+const CONNECTIONS = 8
+
+/** Sends so many requests from an address over all ports: how many were admitted, and other answers than that and 429. */
+const floodFrom = async ({ token }: World, address: string, ports: readonly number[], count: number) => {
+  let left = count
+  const result = { address, admitted: 0, other: 0 }
+  const work = async (port: number) => {
+    const slot = await connect(port, address)
+    const request = `GET ${BENCH_PATH} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`
+    while (left > 0) {
+      left -= 1
+      const status = await new Promise<number>(done => slot.send(request, done))
+      if (status === 200) result.admitted += 1
+      else if (status !== 429) result.other += 1
+    }
+    slot.close()
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, () => ports.map(work)).flat())
+  return result
+}
 
 const measureFlood = async (world: World): Promise<void> => {
   const max = world.options.quick ? 300 : 3000
@@ -49,8 +69,7 @@ const measureFlood = async (world: World): Promise<void> => {
   const redis = new Redis(await world.redisUrl())
   const before = await leaseCommands(redis)
   const ports = instances.map(({ port }) => port)
-  const flags = { ports, addresses: ADDRESSES, path: BENCH_PATH, token: world.token, count }
-  const results = await runLoad<Flooded[]>('flood.ts', flags)
+  const results = await Promise.all(ADDRESSES.map(address => floodFrom(world, address, ports, count)))
   const perRequest = ((await leaseCommands(redis)) - before) / (count * ADDRESSES.length)
   redis.disconnect()
   await Promise.all(instances.map(each => each.stop()))
