@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { nginxConfig } from '../../test/support/nginx.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { makeFolder } from '../../test/support/server-process.ts'
 import type { Teardown } from '../teardown.ts'
@@ -16,28 +17,14 @@ export const WHO_PATH = '/api/who'
 
 export type Upstream = Awaited<ReturnType<typeof startUpstream>>
 
-/** An nginx configuration: one worker, nothing written to disk but what the folder holds. */
-const nginxConfig = (folder: string, http: string, modules = ''): string => `
-${modules}
-daemon off;
+/** One worker that serves many connections for long. */
+const MAIN = `
 worker_processes 1;
 worker_rlimit_nofile 20000;
 ${process.getuid?.() === 0 ? 'user root;' : ''}
-pid ${folder}/nginx.pid;
 error_log stderr error;
-events { worker_connections 19900; }
-http {
-  access_log off;
-  client_body_temp_path ${folder}/body;
-  proxy_temp_path ${folder}/proxy;
-  fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi;
-  scgi_temp_path ${folder}/scgi;
-  keepalive_requests 100000000;
-  keepalive_timeout 300s;
-  ${http}
-}
-`
+events { worker_connections 19900; }`
+const KEPT = 'keepalive_requests 100000000; keepalive_timeout 300s;'
 
 /** Starts nginx with what `http` returns for its port and folder. */
 export const startNginxWith = (
@@ -45,13 +32,13 @@ export const startNginxWith = (
   name: string,
   core: number,
   http: (port: number, folder: string) => string,
-  modules?: string
+  modules = ''
 ) =>
   startConfigured(t, {
     name,
     core,
     command: 'nginx',
-    config: (port, folder) => nginxConfig(folder, http(port, folder), modules),
+    config: (port, folder) => nginxConfig(folder, `${KEPT}\n${http(port, folder)}`, modules + MAIN),
     args: (file, folder) => ['-p', folder, '-c', file]
   })
 

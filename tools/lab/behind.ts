@@ -4,12 +4,13 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
+import { startNginx } from '../../test/support/nginx.ts'
 import { until } from '../../test/support/until.ts'
 import { backend, openPage } from './backend.ts'
 import { BEHIND_APACHE } from './behind-apache.ts'
 import { BY_PASSWORD } from './by-password.ts'
 import { clientCertificate, grafanaLike } from './identity-backends.ts'
-import { nginxVersion, startNginx } from './nginx.ts'
+import { nginxVersion } from './nginx.ts'
 import { PYTHON_PACKAGES, python, startUvicorn } from './python.ts'
 import { throughPlace } from './sockets/socket-system.ts'
 import { kernel, startJupyter } from './sockets/websocket-systems.ts'
@@ -151,7 +152,7 @@ const nginxStatic = backend({
   version: nginxVersion,
   start(lab) {
     lab.write({ 'www/a.txt': '0123456789' })
-    return startNginx(lab, 'server{listen 127.0.0.1:PORT;root HERE/www;}')
+    return startNginx(lab, port => `server{listen 127.0.0.1:${port};root ${lab.folder}/www;}`)
   },
   async check({ lab, world, token, direct }) {
     const part = await world.fetch('/files/a.txt', { headers: { range: 'bytes=2-4' } })

@@ -5,10 +5,11 @@ import { createServer } from 'node:http'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { startNginx } from '../../test/support/nginx.ts'
 import { listen } from '../../test/support/ports.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
 import { askThreeWays, backend } from './backend.ts'
-import { nginxVersion, startNginx } from './nginx.ts'
+import { nginxVersion } from './nginx.ts'
 import type { System } from './system.ts'
 
 /** Behaves like Grafana's auth proxy: the header names the person; without it, a login page is shown. */
@@ -49,13 +50,14 @@ export const clientCertificate: System = {
   async check(lab) {
     const { ca, caFile, issue } = createCertificateAuthority(lab.folder)
     const [server, client] = [issue('server', { names: ['DNS:localhost'] }), issue('gateway')]
-    const site = recipeBlock('client-certificate', 'nginx', {
-      '127.0.0.1:8443': '127.0.0.1:PORT',
-      '/etc/backend/server.pem': server.certFile,
-      '/etc/backend/server.key': server.keyFile,
-      '/etc/backend/gateway-ca.pem': caFile
-    })
-    const port = await startNginx(lab, `default_type text/html; ${site}`)
+    const siteAt = (at: number) =>
+      recipeBlock('client-certificate', 'nginx', {
+        '127.0.0.1:8443': `127.0.0.1:${at}`,
+        '/etc/backend/server.pem': server.certFile,
+        '/etc/backend/server.key': server.keyFile,
+        '/etc/backend/gateway-ca.pem': caFile
+      })
+    const port = await startNginx(lab, at => `default_type text/html; ${siteAt(at)}`)
     const world = await lab.gateway('client-certificate', {
       '127.0.0.1:8443': `127.0.0.1:${port}`,
       '/etc/portaria/backend-ca.pem': caFile,

@@ -4,13 +4,14 @@ import { readFileSync } from 'node:fs'
 import { type CertificateFiles, createCertificateAuthority } from '../../test/support/certificates.ts'
 import type { World } from '../../test/support/gateway.ts'
 import { askHttp2, connectHttp2 } from '../../test/support/http2-client.ts'
+import { startNginx } from '../../test/support/nginx.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { startRawUpstream } from '../../test/support/raw-upstream.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
 import { openPage } from './backend.ts'
 import { caddyVersion, startCaddy } from './caddy.ts'
 import { FORWARD_AUTH } from './forward-auth.ts'
-import { nginxVersion, startNginx } from './nginx.ts'
+import { nginxVersion } from './nginx.ts'
 import { rollingRestarts } from './rolling-restarts.ts'
 import { type Lab, type System, versionOf } from './system.ts'
 
@@ -63,7 +64,7 @@ const nginx: System = {
         '/etc/nginx/app.pem': certFile,
         '/etc/nginx/app.key': keyFile
       })
-      return startNginx(lab, site, port)
+      return startNginx(lab, () => site, port)
     })
 }
 

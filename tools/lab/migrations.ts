@@ -3,12 +3,13 @@ import { equal, ok } from 'node:assert/strict'
 import { createServer } from 'node:http'
 import { createCloudBrowser, followWithin, logInAtProvider } from '../../test/support/cloud-browser.ts'
 import { answerOverHttp1 } from '../../test/support/http2-client.ts'
+import { startNginx } from '../../test/support/nginx.ts'
 import { maria, startOidcProvider } from '../../test/support/oidc-provider.ts'
 import { freePort, listen } from '../../test/support/ports.ts'
 import { type RawUpstream, startRawUpstream } from '../../test/support/raw-upstream.ts'
 import { recipeBlock, recipeText } from '../../test/support/recipe.ts'
 import { goProgram } from './installed.ts'
-import { nginxVersion, startNginx } from './nginx.ts'
+import { nginxVersion } from './nginx.ts'
 import type { Lab, System } from './system.ts'
 
 const PAGE = {
@@ -131,8 +132,11 @@ const nginxAuthRequest: System = {
     const app = await startRawUpstream(lab)
     const addresses = { '127.0.0.1:8080': `127.0.0.1:${app.port}` }
     const verifier = `127.0.0.1:${await startVerifier(lab)}`
-    const more = { ...addresses, '127.0.0.1:8000': '127.0.0.1:PORT', '127.0.0.1:9000': verifier }
-    const port = await startNginx(lab, recipeBlock(this.recipe, 'nginx', more))
+    const siteAt = (at: number) => {
+      const more = { ...addresses, '127.0.0.1:8000': `127.0.0.1:${at}`, '127.0.0.1:9000': verifier }
+      return recipeBlock(this.recipe, 'nginx', more)
+    }
+    const port = await startNginx(lab, siteAt)
     const world = await lab.gateway(this.recipe, addresses)
     const cookie = async (...profiles: string[]) => `portaria_session=${await world.tokenFor({ profiles })}`
     const theirs = {

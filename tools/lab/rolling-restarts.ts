@@ -3,11 +3,12 @@ import { equal, ok } from 'node:assert/strict'
 import { setTimeout as delay } from 'node:timers/promises'
 import { parse } from 'yaml'
 import { routeFile, startBackend, startGatewayProcess } from '../../test/support/gateway-process.ts'
+import { startNginx } from '../../test/support/nginx.ts'
 import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { nginxVersion, plainSite, startNginx } from './nginx.ts'
+import { nginxVersion, plainSite } from './nginx.ts'
 import { sendDuring } from './steady-requests.ts'
 import type { Lab, System } from './system.ts'
 
@@ -39,7 +40,7 @@ const restartInTurn = async (lab: Lab, change: (site: string) => string) => {
   const instances = [await start(0), await start(1)]
   const port = await freePort()
   const site = plainSite(`127.0.0.1:${port}`, [`127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`])
-  await startNginx(lab, change(site), port)
+  await startNginx(lab, () => change(site), port)
   return sendDuring(`http://127.0.0.1:${port}/app/x`, async () => {
     for (let turn = 0; turn < RESTARTS; turn++) {
       const index = turn % 2
