@@ -1,21 +1,20 @@
 // Answers whether three gateways with busy cores and a freezing Redis admit exactly `max`, ten times in a row: `npm run exact`.
-import { parseArgs, styleText } from 'node:util'
+import { styleText } from 'node:util'
 import { BUSY_MAX, BUSY_WINDOWS, floodBusyGateways, startBusyGateways } from '../../test/support/busy-limit.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { startTool } from '../teardown.ts'
 
+const RUNS = 10
 /** In all, of runs that are repeated because Redis counted as away. */
 const MOST_REPEATED = 5
-
-const { values } = parseArgs({ options: { runs: { type: 'string', default: '10' } } })
 
 const t = startTool()
 const [redis, postgres] = await Promise.all([startRedis(t), startPostgres(t)])
 const gateways = await startBusyGateways(t, redis, postgres.url)
 let broken = 0
 let repeated = 0
-for (let run = 1; run - repeated <= Number(values.runs); run++) {
+for (let run = 1; run - repeated <= RUNS; run++) {
   const before = gateways.aways()
   const { admitted, frozenMs } = await floodBusyGateways(t, gateways, 10 + run)
   const isExact = admitted.every(
@@ -32,7 +31,5 @@ for (let run = 1; run - repeated <= Number(values.runs); run++) {
   if (isRepeated) repeated++
   else if (!isExact) broken++
 }
-console.log(
-  `${Number(values.runs) - broken} of ${values.runs} runs admitted exactly ${BUSY_MAX} per address and window`
-)
+console.log(`${RUNS - broken} of ${RUNS} runs admitted exactly ${BUSY_MAX} per address and window`)
 await t.exit(broken === 0 ? 0 : 1)

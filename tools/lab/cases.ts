@@ -1,6 +1,7 @@
 // Tries cases and writes what was seen into a table: alone, or at a system by itself and through the gateway.
 import { stripVTControlCharacters } from 'node:util'
-import { fillTable, messageOf, type Table } from './table.ts'
+import { type Teardown, withTeardown } from '../teardown.ts'
+import { fillTable, messageOf, say, type Table } from './table.ts'
 
 export interface Case<Place> {
   readonly name: string
@@ -53,3 +54,34 @@ export const tryInstalling = <Place>(cases: readonly Case<Place>[], place: Place
       add([name, version, text], isRight)
     }
   })
+
+export interface ProviderCase {
+  /** A sentence. */
+  readonly name: string
+  /** What the system does by itself: known, or tried. Throws if it cannot be tried. */
+  readonly directly: string | (() => Promise<string>)
+  /** What happens through Portaria. Throws if the result is wrong. */
+  readonly through: () => Promise<string>
+}
+
+export interface Provider {
+  readonly title: string
+  /** Starts it, in a folder of its own, until `t`'s teardown. Throws when it is not installed. */
+  start(t: Teardown): Promise<readonly ProviderCase[]>
+  version(): string
+}
+
+/** Resolves to how many cases went wrong. */
+export const runProvider = ({ title, start, version }: Provider): Promise<number> =>
+  withTeardown(t =>
+    fillTable({ heading: `## ${title}`, keys: 0 }, async add => {
+      const cases = await start(t)
+      // The start installs what is missing.
+      say(version())
+      for (const { name, directly, through } of cases) {
+        const direct = typeof directly === 'string' ? directly : (await outcomeOf(directly())).text
+        const { isRight, text } = await outcomeOf(through())
+        add([name, direct, text], isRight)
+      }
+    })
+  )

@@ -1,5 +1,4 @@
 // Answers whether clients of HTTP/2, and a test suite of the protocol, find the gateway as they find a server of node:http2 itself.
-import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createSecureServer } from 'node:http2'
 import { join } from 'node:path'
@@ -12,6 +11,7 @@ import { makeFolder } from '../../test/support/server-process.ts'
 import { type Teardown, withTeardown } from '../teardown.ts'
 import { type ComparedCase, compare } from './cases.ts'
 import { goProgram, pip } from './installed.ts'
+import { outputOf } from './program.ts'
 import { versionOf } from './system.ts'
 import { fillTable, say, type Table } from './table.ts'
 
@@ -34,12 +34,10 @@ const HTTPX = { httpx: '0.28.1', h2: '4.3.0' }
 const PROGRAMS = join(import.meta.dirname, 'programs')
 
 /** What a program prints, whatever its exit status. */
-const run = (program: string, words: readonly string[]) =>
-  new Promise<string>(resolve => {
-    execFile(program, words, { timeout: 300_000, maxBuffer: 1 << 24 }, (_error, out, err) =>
-      resolve(stripVTControlCharacters(`${out}${err}`).trim())
-    )
-  })
+const run = async (program: string, words: readonly string[]): Promise<string> =>
+  stripVTControlCharacters(
+    await outputOf(program, words, { timeout: 300_000 }).catch(({ stdout, stderr }) => `${stdout}${stderr}`)
+  ).trim()
 
 const urlOf = ({ port }: Place) => `https://localhost:${port}/open/x`
 

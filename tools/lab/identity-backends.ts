@@ -9,7 +9,7 @@ import { startNginx } from '../../test/support/nginx.ts'
 import { listen } from '../../test/support/ports.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
 import { askThreeWays, backend } from './backend.ts'
-import { nginxVersion } from './nginx.ts'
+import { nginxVersion } from './proxies.ts'
 import type { System } from './system.ts'
 
 /** Behaves like Grafana's auth proxy: the header names the person; without it, a login page is shown. */

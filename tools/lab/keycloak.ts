@@ -10,8 +10,9 @@ import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
 import type { Teardown } from '../teardown.ts'
+import type { Provider, ProviderCase } from './cases.ts'
 import { KEYCLOAK_VERSION, type KeycloakServer, PASSWORD, startKeycloak } from './keycloak-server.ts'
-import type { Provider, ProviderCase } from './providers.ts'
+import { statusOf, untilEnded } from './person.ts'
 
 const START = '/auth/oauth/cloudidp/start'
 
@@ -73,17 +74,6 @@ const logsInWith = async (world: World, username: string, access: string): Promi
   const { user } = await logIn(world, username)
   equal(`${user.profiles.join()} in ${user.areas.join()}`, access)
   return `${username}: ${access}`
-}
-
-const statusOf = async (world: World, token: string): Promise<number> =>
-  (await world.fetch('/auth/me', { token })).status
-
-/** How long until the token ends. */
-const untilEnded = async (world: World, token: string): Promise<number> => {
-  const startedAt = performance.now()
-  while ((await statusOf(world, token)) === 200)
-    ok(performance.now() - startedAt < 5000, 'the token still works after 5 s')
-  return Math.round(performance.now() - startedAt)
 }
 
 const loginCases = ({ t, server, world, config, postgres }: Parts): ProviderCase[] => [

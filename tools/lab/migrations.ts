@@ -9,7 +9,7 @@ import { freePort, listen } from '../../test/support/ports.ts'
 import { type RawUpstream, startRawUpstream } from '../../test/support/raw-upstream.ts'
 import { recipeBlock, recipeText } from '../../test/support/recipe.ts'
 import { goProgram } from './installed.ts'
-import { nginxVersion } from './nginx.ts'
+import { nginxVersion } from './proxies.ts'
 import type { Lab, System } from './system.ts'
 
 const PAGE = {

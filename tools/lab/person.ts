@@ -1,4 +1,5 @@
-// Gives a person of the lab a session and an access token for programs that know passwords only.
+// Gives a person of the lab a session and an access token for programs that know passwords only, and waits for the end of tokens.
+import { ok } from 'node:assert/strict'
 import type { World } from '../../test/support/gateway.ts'
 import { jsonRequest } from '../../test/support/login.ts'
 import { actor, openStore, person } from '../../test/support/store.ts'
@@ -17,4 +18,15 @@ export const logIn = async (lab: Teardown, world: World) => {
   const answer = await world.fetch('/auth/tokens', jsonRequest('POST', session, body))
   if (answer.status !== 201) throw new Error(`/auth/tokens: ${answer.status} ${await answer.text()}`)
   return { session, token: ((await answer.json()) as { token: string }).token }
+}
+
+export const statusOf = async (world: World, token: string): Promise<number> =>
+  (await world.fetch('/auth/me', { token })).status
+
+/** How long until the token ends, ms. */
+export const untilEnded = async (world: World, token: string, limitMs = 5000): Promise<number> => {
+  const startedAt = performance.now()
+  while ((await statusOf(world, token)) === 200)
+    ok(performance.now() - startedAt < limitMs, `the token still works after ${limitMs} ms`)
+  return Math.round(performance.now() - startedAt)
 }

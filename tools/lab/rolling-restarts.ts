@@ -8,7 +8,7 @@ import { freePort } from '../../test/support/ports.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { recipeBlock, recipeSettings } from '../../test/support/recipe.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { nginxVersion, plainSite } from './nginx.ts'
+import { nginxVersion, plainSite } from './proxies.ts'
 import { sendDuring } from './steady-requests.ts'
 import type { Lab, System } from './system.ts'
 

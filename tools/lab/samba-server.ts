@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Attribute, Change, Client } from 'ldapts'
-import { createCertificateAuthority } from '../../test/support/certificates.ts'
+import { type CertificateFiles, createCertificateAuthority } from '../../test/support/certificates.ts'
 import { createServerProcess, makeFolder } from '../../test/support/server-process.ts'
 import { succeeds } from '../../test/support/until.ts'
 import type { Teardown } from '../teardown.ts'
@@ -62,35 +62,30 @@ export const startSamba = async (t: Teardown) => {
 
 export type SambaServer = Awaited<ReturnType<typeof startSamba>>
 
-const configOf = (folder: string, ca: string, { keyFile, certFile }: { keyFile: string; certFile: string }): string =>
-  [
-    '[global]',
-    ...[
-      ['cache directory', 'cache'],
-      ['lock directory', '.'],
-      ['state directory', 'state'],
-      ['private dir', 'private'],
-      ['pid directory', 'run'],
-      ['ncalrpc dir', 'ncalrpc'],
-      ['binddns dir', 'bind-dns'],
-      ['log file', 'log']
-    ].map(([name, path = '']) => `${name} = ${join(folder, path)}`),
-    'bind interfaces only = Yes',
-    `interfaces = ${ADDRESS}/8`,
-    'netbios name = DC1',
-    'realm = CORP.EXAMPLE',
-    'workgroup = CORP',
-    'server role = active directory domain controller',
-    'server services = ldap',
-    'ldap server require strong auth = no',
-    'tls enabled = yes',
-    `tls keyfile = ${keyFile}`,
-    `tls certfile = ${certFile}`,
-    `tls cafile = ${ca}`,
-    '[sysvol]',
-    `path = ${join(folder, 'state', 'sysvol')}`,
-    ''
-  ].join('\n')
+const configOf = (folder: string, ca: string, { keyFile, certFile }: CertificateFiles): string => `[global]
+cache directory = ${folder}/cache
+lock directory = ${folder}
+state directory = ${folder}/state
+private dir = ${folder}/private
+pid directory = ${folder}/run
+ncalrpc dir = ${folder}/ncalrpc
+binddns dir = ${folder}/bind-dns
+log file = ${folder}/log
+bind interfaces only = Yes
+interfaces = ${ADDRESS}/8
+netbios name = DC1
+realm = CORP.EXAMPLE
+workgroup = CORP
+server role = active directory domain controller
+server services = ldap
+ldap server require strong auth = no
+tls enabled = yes
+tls keyfile = ${keyFile}
+tls certfile = ${certFile}
+tls cafile = ${ca}
+[sysvol]
+path = ${folder}/state/sysvol
+`
 
 const answers = (): Promise<boolean> => {
   const socket = connect(389, ADDRESS)

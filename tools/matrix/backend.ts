@@ -20,7 +20,7 @@ const LARGE = Buffer.alloc(1_000_000, 'x')
 
 const answer = (req: http.IncomingMessage, res: http.ServerResponse) => {
   if (/^\/(?:http|https|unix)\//.test(req.url ?? '')) return answerExchange(req, res)
-  if (req.url?.startsWith('/open/large') || req.url?.startsWith('/app/large')) return void res.end(LARGE)
+  if (req.url?.startsWith('/app/large')) return void res.end(LARGE)
   let bytes = 0
   req.on('data', chunk => {
     bytes += chunk.length

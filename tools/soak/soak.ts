@@ -6,14 +6,7 @@ import { startTool } from '../teardown.ts'
 import { createExchanges, type Exchange, type Place } from './traffic.ts'
 import { growthOf, type Sample, type SoakGateway, startSoakWorld, type Trouble } from './world.ts'
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '60' },
-    /** Clients that repeat each kind of exchange, at each gateway. */
-    clients: { type: 'string', default: '1' },
-    pause: { type: 'string', default: '100' }
-  }
-})
+const { values } = parseArgs({ options: { minutes: { type: 'string', default: '60' } } })
 
 const MINUTE_MS = 60_000
 /** Caches fill and code is compiled before the first figures are taken at rest. */
@@ -24,6 +17,8 @@ const BETWEEN_MS = 9000
 const RECOVERY_MS = 5000
 /** Sockets that were closed and connections that idle are gone by then. */
 const REST_MS = 12_000
+/** Between the exchanges of one client. */
+const PAUSE_MS = 100
 
 interface Counts {
   exchanges: number
@@ -34,7 +29,7 @@ interface Counts {
 const state = { isOver: false, trouble: '', troubledUntil: 0 }
 
 /** One client: the exchange, a pause, and again. */
-const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts: Counts, isOver: () => boolean) => {
+const repeat = async (exchange: Exchange, place: Place, counts: Counts, isOver: () => boolean) => {
   while (!isOver()) {
     const startedAt = performance.now()
     const { trouble } = state
@@ -50,7 +45,7 @@ const repeat = async (exchange: Exchange, place: Place, pauseMs: number, counts:
       const tookMs = Math.round(performance.now() - startedAt)
       console.log(styleText('red', `${new Date().toISOString()} ${place.name}, after ${tookMs} ms: ${key} ${detail}`))
     }
-    await delay(exchange.pauseMs ?? pauseMs)
+    await delay(exchange.pauseMs ?? PAUSE_MS)
   }
 }
 
@@ -91,15 +86,8 @@ const main = async (t: { teardown(action: () => unknown): unknown }): Promise<nu
   const { gateways, troubles } = await startSoakWorld(t)
   const exchanges = await createExchanges()
   const counts: Counts = { exchanges: 0, unanswered: 0, wrong: new Map() }
-  const pauseMs = Number(values.pause)
   const startTraffic = (isOver: () => boolean) =>
-    Promise.all(
-      gateways.flatMap(gateway =>
-        exchanges.flatMap(exchange =>
-          Array.from({ length: Number(values.clients) }, () => repeat(exchange, gateway, pauseMs, counts, isOver))
-        )
-      )
-    )
+    Promise.all(gateways.flatMap(gateway => exchanges.map(exchange => repeat(exchange, gateway, counts, isOver))))
   const warmUntil = performance.now() + WARM_UP_MS
   await startTraffic(() => performance.now() > warmUntil)
   await delay(REST_MS)

@@ -38,9 +38,6 @@ interface Asked {
   readonly path: string
   readonly method?: string
   readonly token?: string
-  readonly body?: Buffer
-  /** The client leaves after so many milliseconds. */
-  readonly leavesAfterMs?: number
 }
 
 /**
@@ -67,12 +64,11 @@ const outcomeOf = (
     const end = start(settle)
   })
 
-const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leavesAfterMs }: Asked): Promise<Outcome> =>
+const ask = ({ port, isTls }: Place, { path, method = 'GET', token }: Asked): Promise<Outcome> =>
   outcomeOf(settle => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const options = { host: '127.0.0.1', port, path, method, headers, rejectUnauthorized: false, agent: false }
     const request = (isTls ? https : http).request(options)
-    const leaving = leavesAfterMs === undefined ? undefined : setTimeout(() => settle('aborted'), leavesAfterMs)
     request.on('response', answer => {
       answer.resume()
       answer.on('end', () => settle(answer.statusCode ?? 0))
@@ -80,11 +76,8 @@ const ask = ({ port, isTls }: Place, { path, method = 'GET', token, body, leaves
     })
     // The connection broke before an answer: that is none.
     request.on('error', (error: NodeJS.ErrnoException) => settle(`unanswered: ${error.code ?? error.message}`))
-    request.end(body)
-    return () => {
-      clearTimeout(leaving)
-      request.destroy()
-    }
+    request.end()
+    return () => request.destroy()
   })
 
 /** 101 and an echo, a refusal's status, or nothing. */
@@ -171,19 +164,6 @@ export const createExchanges = async (): Promise<Exchange[]> => {
     { name: 'known', right: [200], excused: AWAY, run: place => ask(place, { path: '/app/x', token }) },
     { name: 'anonymous', right: [401], excused: [], run: place => ask(place, { path: '/app/x' }) },
     { name: 'no role', right: [403], excused: [], run: place => ask(place, { path: '/admins/x', token }) },
-    {
-      name: 'upload',
-      right: [200],
-      excused: AWAY,
-      run: place => ask(place, { path: '/app/x', method: 'POST', token, body: LARGE })
-    },
-    { name: 'download', right: [200], excused: BROKEN, run: place => ask(place, { path: '/app/large', token }) },
-    {
-      name: 'leaves',
-      right: [200, 'aborted'],
-      excused: AWAY,
-      run: place => ask(place, { path: '/open/large', leavesAfterMs: 4 })
-    },
     { name: 'body', right: ['right'], excused: BROKEN, run: moveBody },
     { name: 'body', right: ['right'], excused: BROKEN, run: moveBody },
     { name: 'websocket', right: [101], excused: BROKEN, run: place => echo(place, token) },

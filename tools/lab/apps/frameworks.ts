@@ -1,7 +1,7 @@
 // Applications of Rails and Spring Boot: forms with their check of where they come from, a socket, and logins of their own.
 import type { Page } from 'playwright-core'
 import { versionOf } from '../system.ts'
-import type { App, AppCase } from './app.ts'
+import type { App } from './app.ts'
 
 const save = async (page: Page): Promise<string> => {
   await page.fill('[name=title]', 'paper')
@@ -65,15 +65,6 @@ const spring = (section: string, title: string, more: Pick<App, 'files' | 'cases
   ...more
 })
 
-const springForm: AppCase = {
-  name: 'a form with its token (CSRF)',
-  async run({ page, url }) {
-    await page.goto(`${url}/`)
-    const user = await page.getByText('User:').textContent()
-    return `${user}; ${await save(page)}`
-  }
-}
-
 export const FRAMEWORKS: readonly App[] = [
   rails,
   spring('With a login of its own', 'Spring Boot with its login', {
@@ -99,6 +90,15 @@ export const FRAMEWORKS: readonly App[] = [
   spring('Logged in by the gateway', 'Spring Boot, logged in by the gateway', {
     files: { 'Desk.java': { program: 'Desk.java', block: 'java' }, 'application.properties': { block: 'properties' } },
     directHeaders: { 'x-user-id': '1' },
-    cases: [springForm]
+    cases: [
+      {
+        name: 'a form with its token (CSRF)',
+        async run({ page, url }) {
+          await page.goto(`${url}/`)
+          const user = await page.getByText('User:').textContent()
+          return `${user}; ${await save(page)}`
+        }
+      }
+    ]
   })
 ]

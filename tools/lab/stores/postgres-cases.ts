@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { openDatabase } from '../../../gateway/store/database.ts'
 import { runFailOver } from '../../../test/support/fail-over-world.ts'
-import { signToken, startGateway, TEST_SECRET, type World } from '../../../test/support/gateway.ts'
+import { signToken, startGateway, TEST_SECRET } from '../../../test/support/gateway.ts'
 import { routeFile, startGatewayProcess } from '../../../test/support/gateway-process.ts'
 import { jsonRequest } from '../../../test/support/login.ts'
 import { startPgBouncer } from '../../../test/support/pgbouncer.ts'
@@ -19,9 +19,6 @@ const POOLED = 6
 /** What is never confirmed is given up after this time, also on a busy machine. */
 const UNHURRIED = { acquireMs: 10_000, statementMs: 20_000, workMs: 25_000 }
 
-const checksOf = async (world: World) =>
-  ((await (await world.fetch('/health')).json()) as { checks: Record<string, string> }).checks
-
 const runSynchronous = async (t: Test, bin: string): Promise<void> => {
   const postgres = await startOwnPostgres(t, [], { bin })
   const standby = await postgres.addStandby('near')
@@ -31,7 +28,7 @@ const runSynchronous = async (t: Test, bin: string): Promise<void> => {
   const world = await startGateway(t, { postgres: { url }, limits: { databaseDeadlines: UNHURRIED } })
   const token = async (jti: string) => world.tokenFor({}, { jti })
   const logOut = async (of: string) => (await world.fetch('/auth/logout', { method: 'POST', token: of })).status
-  const untilDatabase = (state: string) => until(async () => (await checksOf(world)).database === state)
+  const untilDatabase = (state: string) => until(async () => (await world.health()).checks.database === state)
   const [kept, unconfirmed] = [await token('kept'), await token('unconfirmed')]
   equal(await logOut(kept), 204)
   await standby.stop()
@@ -62,7 +59,7 @@ const runAsWriter = async (t: Test, bin: string): Promise<void> => {
   const admin = await world.tokenFor({ profiles: ['Admin'] })
   const made = await world.fetch('/auth/admin/areas', jsonRequest('POST', admin, { name: 'Norte' }))
   equal(made.status, 201, 'a new area')
-  const { database, audit } = await checksOf(world)
+  const { database, audit } = (await world.health()).checks
   equal(database, 'ok')
   notEqual(audit, 'broken')
 }

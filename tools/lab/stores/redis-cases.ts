@@ -27,8 +27,7 @@ let asked = 0
 /** /health counts too, so each time another client asks. */
 const limiterOf = async (world: World): Promise<string> => {
   const headers = { 'x-forwarded-for': `198.18.${asked >> 8}.${asked++ & 255}` }
-  const { checks } = (await (await world.fetch('/health', { headers })).json()) as { checks: { rateLimit: string } }
-  return checks.rateLimit
+  return (await world.json<{ checks: { rateLimit: string } }>('/health', { headers })).checks.rateLimit
 }
 
 /** How many of 120 requests are admitted. */
