@@ -57,6 +57,15 @@ export const childrenOf = (pid: number): number[] => {
   }
 }
 
+/** Memory of a process in KB, now (VmRSS) or at its peak (VmHWM); 0 once it has ended. */
+export const memoryKb = (pid: number, field: 'VmRSS' | 'VmHWM'): number => {
+  try {
+    return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}
+
 interface ServerProcess extends Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid' | 'detached'> {
   readonly command: string
   readonly args: readonly string[]

@@ -1,23 +1,18 @@
 // CPU time and resident memory of a process and all its descendants, read from /proc: nothing inside them takes part.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { childrenOf } from '../../test/support/server-process.ts'
+import { childrenOf, memoryKb } from '../../test/support/server-process.ts'
 
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
-/** '' once the process has ended. */
-const readProc = (path: string): string => {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
-}
-
-/** Fields of /proc/PID/stat after the command name, which may hold blanks and parentheses (proc(5)). */
+/** Fields of /proc/PID/stat after the command name, which may hold blanks and parentheses (proc(5)); none once it has ended. */
 const stat = (pid: number): string[] => {
-  const text = readProc(`/proc/${pid}/stat`)
-  return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return text.slice(text.lastIndexOf(')') + 2).split(' ')
+  } catch {
+    return []
+  }
 }
 
 /** User and system time, of the process and of its children that have ended. */
@@ -35,10 +30,7 @@ export const cpuMicros = (pid: number): number => {
 
 /** Resident set in bytes; pages shared between processes of a tree count for each. */
 export const residentBytes = (pid: number): number =>
-  processTree(pid).reduce((sum, each) => {
-    const kilobytes = /^VmRSS:\s+(\d+)/m.exec(readProc(`/proc/${each}/status`))?.[1]
-    return sum + Number(kilobytes ?? 0) * 1024
-  }, 0)
+  processTree(pid).reduce((sum, each) => sum + memoryKb(each, 'VmRSS') * 1024, 0)
 
 const WATCH_EVERY_MS = 50
 

@@ -1,12 +1,11 @@
 // Runs cells of the matrix through two gateways, one lane beside the other, and says what went wrong.
-import { readFileSync } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
 import type { Test } from 'tap'
 import { isAlive, routeFile, startGatewayProcess } from '../../test/support/gateway-process.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { makeFolder } from '../../test/support/server-process.ts'
+import { makeFolder, memoryKb } from '../../test/support/server-process.ts'
 import { until } from '../../test/support/until.ts'
 import { busyBodies } from './answer.ts'
 import { startBackends } from './backend.ts'
@@ -15,12 +14,6 @@ import { exchangeBody, type Origin } from './exchange.ts'
 
 /** Backends have to hear of clients that have left. */
 const LEAVING_MS = 10_000
-
-const memoryMb = (pid: number, field: 'VmHWM' | 'VmRSS'): number => {
-  if (!isAlive(pid)) return 0
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-  return Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) / 1024
-}
 
 /** A response that begins while the body is still arriving ends the client's connection. */
 const keepsClient = ({ direction, reader }: Cell): boolean => direction !== 'both' && reader !== 'leaves'
@@ -67,7 +60,7 @@ export const startMatrix = async (t: Pick<Test, 'teardown'>, workers: number) =>
   }
   const running = Object.values(gateways)
   const pids = running.flatMap(gateway => (workers > 1 ? gateway.workers() : [gateway.pid]))
-  const before = new Map(pids.map(pid => [pid, memoryMb(pid, 'VmRSS')]))
+  const before = new Map(pids.map(pid => [pid, memoryKb(pid, 'VmRSS')]))
 
   /** The number of cells, their faults, each with the name of its cell, and by how much the largest process has grown at its peak since the start. */
   const run = async (wanted: (cell: Cell) => boolean) => {
@@ -84,7 +77,7 @@ export const startMatrix = async (t: Pick<Test, 'teardown'>, workers: number) =>
     await until(() => busyBodies().length === 0, '', LEAVING_MS).catch(() =>
       faults.push(`still busy: ${JSON.stringify(busyBodies())}`)
     )
-    const grown = pids.map(pid => memoryMb(pid, 'VmHWM') - (before.get(pid) ?? 0))
+    const grown = pids.map(pid => (memoryKb(pid, 'VmHWM') - (before.get(pid) ?? 0)) / 1024)
     return { cells: wantedLanes.reduce((sum, { cells }) => sum + cells.length, 0), faults, grownMb: Math.max(...grown) }
   }
   return { run }

@@ -79,11 +79,8 @@ const mutate = async (module: string): Promise<void> => {
     reporters: ['clear-text', 'progress-append-only'],
     clearTextReporter: {
       allowColor: false,
-      allowEmojis: false,
       logTests: false,
       reportTests: false,
-      reportMutants: true,
-      reportScoreTable: true,
       skipFull: true
     }
   }).runMutationTest()

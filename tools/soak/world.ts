@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { type GatewayProcess, isAlive, routeFile, startGatewayProcess } from '../../test/support/gateway-process.ts'
 import { startOwnPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
-import { makeFolder } from '../../test/support/server-process.ts'
+import { makeFolder, memoryKb } from '../../test/support/server-process.ts'
 import { until } from '../../test/support/until.ts'
 import { type Backend, startBackends } from '../matrix/backend.ts'
 import type { BackendKind } from '../matrix/cells.ts'
@@ -100,8 +100,7 @@ const sample = async ({ pid, signal }: GatewayProcess, leftFile: string) => {
   await until(() => read() !== undefined || !isAlive(pid), 'the gateway tells what is left', SAMPLE_MS)
   if (!isAlive(pid)) throw new Error('the gateway has ended')
   const { heapMb, handles } = read() ?? { heapMb: 0, handles: 0 }
-  const rssKb = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
-  return { rssMb: rssKb / 1000, heapMb, handles, fds: readdirSync(`/proc/${pid}/fd`).length }
+  return { rssMb: memoryKb(pid, 'VmRSS') / 1000, heapMb, handles, fds: readdirSync(`/proc/${pid}/fd`).length }
 }
 
 /** Allocators and caches that fill up are no leak; a leak of an hour is far beyond this. */

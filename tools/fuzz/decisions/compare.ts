@@ -19,6 +19,7 @@ import {
   hostsOf,
   idOf,
   isOutside,
+  NOBODY,
   type Person,
   type RouteSpec,
   routesAt,
@@ -236,8 +237,6 @@ const CODES: Readonly<Record<Exclude<Verdict, 'allow'>, string>> = {
   404: 'GW_NO_ROUTE',
   405: 'GW_METHOD_NOT_ALLOWED'
 }
-
-const NOBODY = PEOPLE[0] as Person
 
 /** Asked directly, external routes do not exist. */
 const direct = (routes: Table, { method, host, path, address }: AskedRequest, person: Person): Verdict => {

@@ -291,7 +291,7 @@ const passes = (route: RouteSpec, person: Person): Verdict => {
   return route.requireAssigned === true && !person.isAssigned ? '403' : 'allow'
 }
 
-const NOBODY: Person = { who: 'anonymous', profiles: undefined, isAssigned: false, kind: 'ldap' }
+export const NOBODY: Person = { who: 'anonymous', profiles: undefined, isAssigned: false, kind: 'ldap' }
 
 /** What the gateway answers, given the route that it found. External routes are taken as /auth/forward answers them. */
 export const decideFound = ({ found, concerned }: Search, person: Person): Outcome => {

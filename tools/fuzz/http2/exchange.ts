@@ -1,8 +1,13 @@
-// Sends messages as interleaved streams of one connection, and says what became of each.
+// Sends messages to a gateway before a strict backend, as interleaved streams of one connection, and says what became of each.
 import { once } from 'node:events'
+import tls from 'node:tls'
+import type { Test } from 'tap'
+import { createCertificateAuthority } from '../../../test/support/certificates.ts'
+import { startGateway } from '../../../test/support/gateway.ts'
 import { FRAMES, type Frame, frame, readFrames } from '../../../test/support/http2-client.ts'
+import { makeFolder } from '../../../test/support/server-process.ts'
 import type { Random } from '../mutate.ts'
-import type { Front } from './front.ts'
+import { startStrictUpstream } from '../strict-upstream.ts'
 import type { Message } from './messages.ts'
 
 export interface Sent {
@@ -79,4 +84,30 @@ export const send = async (front: Front, bytes: Buffer, batch: readonly Sent[]):
   clearTimeout(timer)
   socket.destroy()
   return ended ? outcomes : outcomes.map(one => (one.end === 'lost' ? { ...one, end: 'never' } : one))
+}
+
+export type Front = Awaited<ReturnType<typeof startFront>>
+
+/** A gateway as a server of HTTP/2, before a backend that takes only what RFC 9112 allows. */
+export const startFront = async (t: Pick<Test, 'teardown'>) => {
+  const backend = await startStrictUpstream(t)
+  const folder = makeFolder(t, 'http2')
+  const authority = createCertificateAuthority(folder)
+  const { certFile, keyFile } = authority.issue('one')
+  const { port } = await startGateway(t, {
+    config: {
+      upstreams: { back: { url: backend.url, preserveHost: true } },
+      routes: [{ path: '/*', upstream: 'back', public: true }]
+    },
+    env: {
+      TLS_CERT_FILE: certFile,
+      TLS_KEY_FILE: keyFile,
+      PUBLIC_URL: 'https://gw.example',
+      ALLOWED_HOSTS: '*',
+      LOG_LEVEL: 'error'
+    }
+  })
+  const secureContext = tls.createSecureContext({ ca: authority.ca })
+  const options = { port, host: '127.0.0.1', servername: 'localhost', secureContext, ALPNProtocols: ['h2'] }
+  return { backend, connect: () => tls.connect(options) }
 }

@@ -1,9 +1,9 @@
 // Explains why Portaria refuses what RFC 9113 allows, and what it forwards without some fields.
 import { METHODS } from 'node:http'
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
-import { valuesOf } from '../readings/http-lines.ts'
+import { type Field, valuesOf } from '../readings/http-lines.ts'
 import type { Sent } from './exchange.ts'
-import type { Field, Message } from './messages.ts'
+import type { Message } from './messages.ts'
 import { fieldFaults, lateFaults } from './model.ts'
 
 /**

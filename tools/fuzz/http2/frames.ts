@@ -1,7 +1,8 @@
 // Writes a message as HTTP/2 frames in one of the many ways that mean the same.
 import { FRAMES, frame, literal } from '../../../test/support/http2-client.ts'
 import type { Random } from '../mutate.ts'
-import type { Field, Message } from './messages.ts'
+import type { Field } from '../readings/http-lines.ts'
+import type { Message } from './messages.ts'
 
 /** What must not be separated, for the stream that the message gets. */
 type Frames = (stream: number) => Buffer

@@ -1,7 +1,6 @@
 // Makes up HTTP/2 requests with everything in them that servers may disagree about (RFC 9113 §8).
 import type { Random } from '../mutate.ts'
-
-export type Field = readonly [name: string, value: string]
+import type { Field } from '../readings/http-lines.ts'
 
 export interface Message {
   /** Its `x-n`, by which it is known wherever it arrives. */

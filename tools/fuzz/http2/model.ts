@@ -1,8 +1,8 @@
 // Says what is wrong with an HTTP/2 request, and what it means, by RFC 9113 §8 and nothing else.
 import { canonicalPath } from '../../../gateway/routes/canonical-path.ts'
-import { TOKEN, valuesOf } from '../readings/http-lines.ts'
+import { type Field, TOKEN, valuesOf } from '../readings/http-lines.ts'
 import type { StrictRequest } from '../strict-upstream.ts'
-import type { Field, Message } from './messages.ts'
+import type { Message } from './messages.ts'
 
 const PSEUDO = new Set([':method', ':scheme', ':authority', ':path'])
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+)(?::\d*)?$/
