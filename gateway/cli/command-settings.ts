@@ -3,7 +3,7 @@
 import { createRequestHost, type RequestHost } from '../http/client-address.ts'
 import { unassignedMayPass } from '../settings/cloud.ts'
 import { readLockout } from '../settings/directory.ts'
-import { readAllowedHosts, readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
+import { readAccessTokenConfirm, readAllowedHosts, readDatabaseUrl, readLoginFailures } from '../settings/gateway.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
 import { baseUrl, createReader, type Environment, type Mistake, type Reader } from '../settings/reader.ts'
 import { EXEMPT } from '../settings/surroundings.ts'
@@ -66,9 +66,7 @@ export const loginLimits = (environment: Environment) =>
   }))
 
 export const accessTokenConfirmMs = (environment: Environment): number =>
-  readSome(environment, ['ACCESS_TOKEN_CONFIRM'], reader =>
-    reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * 86_400_000 })
-  )
+  readSome(environment, ['ACCESS_TOKEN_CONFIRM'], readAccessTokenConfirm)
 
 /** The secrets that verify tokens, the current one first; empty if JWT_SECRET is unset. */
 export const verifyingSecrets = (environment: Environment): readonly string[] =>

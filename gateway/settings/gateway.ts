@@ -31,7 +31,7 @@ export const readGateway = (reader: Reader, environment: Environment, warnings: 
     upstreamConfig: reader.text('UPSTREAM_CONFIG') ?? '',
     trustProxy: readTrustProxy(reader),
     jwt: { ...readSecrets(reader, warnings), ...readLifetimes(reader) },
-    accessTokenConfirmMs: reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * DAY_MS }),
+    accessTokenConfirmMs: readAccessTokenConfirm(reader),
     assertionKeyRotationMs: reader.duration('ASSERTION_KEY_ROTATION', { min: 3_600_000, max: 3660 * DAY_MS }),
     bootstrapAdmins: readBootstrapAdmins(reader),
     /** Undefined: entries of the audit log stay. */
@@ -74,6 +74,9 @@ const readLifetimes = (reader: Reader): { expiresInMs: number; sessionMaxMs: num
   if (sessionMaxMs < expiresInMs) reader.mistake('SESSION_MAX', 'must not be shorter than JWT_EXPIRES_IN')
   return { expiresInMs, sessionMaxMs }
 }
+
+export const readAccessTokenConfirm = (reader: Reader): number =>
+  reader.duration('ACCESS_TOKEN_CONFIRM', { min: 60_000, max: 3660 * DAY_MS })
 
 const readLimits = (reader: Reader) => ({
   rateLimit: { max: reader.integer('RATE_LIMIT_MAX', COUNT), windowMs: reader.duration('RATE_LIMIT_TTL_MS') },

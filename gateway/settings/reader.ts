@@ -228,7 +228,7 @@ export const checkUrl = (
   }
   if (url === null || !schemes.includes(url.protocol) || url.hostname === '' || /[\s\\*]/.test(text))
     return mistake(
-      `must be a URL that begins with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, such as ${schemes[0]}//${EXAMPLE_HOSTS[schemes[0] ?? ''] ?? 'gateway.example.org'}`
+      `must be a URL that begins with ${schemes.map(scheme => `${scheme}//`).join(' or ')}, such as ${schemes[0]}//${schemes[0] === 'ldaps:' ? 'dc1.corp.example:636' : 'gateway.example.org'}`
     )
   if (url.username !== '' || url.password !== '') return mistake('must not contain a user or password')
   if (text.includes('#')) return mistake('must not have a fragment')
@@ -237,8 +237,6 @@ export const checkUrl = (
     return mistake(`must be an origin without a path, such as ${url.protocol}//HOST[:PORT]`)
   return url
 }
-
-const EXAMPLE_HOSTS: Readonly<Record<string, string>> = { 'ldaps:': 'dc1.corp.example:636' }
 
 /** An origin, or an origin with a path, without a trailing slash. */
 export const baseUrl = (reader: Reader, name: VariableName, text: string, path: boolean): string => {
