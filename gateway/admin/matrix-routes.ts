@@ -8,7 +8,7 @@ import { formatLocation } from '../route-files/complaint.ts'
 import { readTarget } from '../route-files/test-lines.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import { inTurns, type Parts } from '../routes/in-parts.ts'
-import type { Route, RouteTable } from '../routes/route.ts'
+import { isFromFiles, type Route, type RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import { oncePer } from '../values/bounded-map.ts'
 import { array, boolean, closed, object, string } from '../values/json-schema.ts'
@@ -40,8 +40,6 @@ const kindOf = (route: Route) =>
 
 export type RouteItem = ReturnType<typeof itemOf>
 
-const isOfFiles = ({ upstream, external }: Route): boolean => upstream !== undefined || external
-
 const itemOf = ({ id, route, roles, allowed }: MatrixRow) => ({
   id,
   path: route.path,
@@ -59,7 +57,7 @@ const itemOf = ({ id, route, roles, allowed }: MatrixRow) => ({
 })
 
 function* itemsOf({ routes, profiles }: RouteTable, options: DecideOptions): Parts<RouteItem[]> {
-  const askers = yield* distinguishedBy(routes.filter(isOfFiles), options, profiles)
+  const askers = yield* distinguishedBy(routes.filter(isFromFiles), options, profiles)
   const items: RouteItem[] = []
   for (const route of routes) {
     items.push(...matrixRows(route, options, askers).map(itemOf))

@@ -1,6 +1,6 @@
 // Validates settings and route files and runs the tests in them.
 import { type Complaint, formatComplaint } from '../route-files/load.ts'
-import type { RouteTable } from '../routes/route.ts'
+import { isFromFiles, type RouteTable } from '../routes/route.ts'
 import { type GroupSources, groupSources } from '../settings/cloud.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment, Mistake } from '../settings/reader.ts'
@@ -46,7 +46,7 @@ const check = async (
   const routes = await checkRoutes(folder, { publicUrlGiven, groupSources, browserSession }, withFiles)
   const unchecked = withSettings ? [] : await neededSettings(folder, routes, withFiles)
   const skipped = withFiles ? [] : routes.certificateFiles
-  const proxied = routes.table?.routes.filter(route => route.upstream !== undefined || route.external).length ?? 0
+  const proxied = routes.table?.routes.filter(isFromFiles).length ?? 0
   const isWarned = routes.warnings.length > 0 || settings.warnings.length > 0
   const found = routes.complaints.length > 0 || settings.mistakes.length > 0 || (strict && isWarned)
   return {

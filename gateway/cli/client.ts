@@ -1,9 +1,9 @@
 // Creates, lists, rotates and removes service accounts from the command line.
 import type { ClientItem, Clients, ClientWithSecret } from '../store/clients.ts'
+import type { Database } from '../store/database.ts'
 import { profileName } from '../values/names.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
-import { refuseUnknownProfiles } from './named-arguments.ts'
-import { ACTOR, type Database, withDatabase } from './open-store.ts'
+import { ACTOR, refuseUnknownProfiles, withDatabase } from './open-store.ts'
 import type { Terminal } from './terminal.ts'
 
 interface CreateOptions {

@@ -41,10 +41,7 @@ interface Pair {
   readonly now: string
 }
 
-interface Rule {
-  readonly name: string
-  readonly pattern: RegExp | undefined
-}
+type Rule = Pick<SocketIoNamespace, 'name' | 'pattern'>
 
 const labelOf = ({ was, now }: Pair): string => (was === now ? now : `${now} where ${was} applied`)
 

@@ -3,7 +3,7 @@ import { askersWith, halfAssignedWith } from '../explain/askers.ts'
 import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import { atOnce } from '../routes/in-parts.ts'
-import type { Route, RouteMatch, RouteTable } from '../routes/route.ts'
+import { isFromFiles, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { candidatesFor, createTrie, shapeOf } from '../routes/route-trie.ts'
 import { type CompareOptions, compareNamespaces } from './compare-namespaces.ts'
 import { compareGrants, compareOptions, compareUpstreams, type Note } from './compare-options.ts'
@@ -55,7 +55,7 @@ export const compareTables = (before: RouteTable, after: RouteTable, decideOptio
 
 /** What differs for requests to one host; an entry of `host` stands for its hosts. */
 const compareHost = (before: RouteTable, after: RouteTable, host: string, options: CompareOptions) => {
-  const routes = [before, after].flatMap(table => table.routesAt(host).filter(isWritten))
+  const routes = [before, after].flatMap(table => table.routesAt(host).filter(isFromFiles))
   const requests = { ...representativeRequests(routes), host }
   const byAddress = representativeAddresses(routes).map(address => {
     const here = { ...options, askers: options.askers.map(asker => ({ ...asker, address })) }
@@ -156,12 +156,8 @@ const keyOf = (match: RouteMatch): string => {
   return [...[route, ...alsoReadAs].map(({ number }) => number), ...alsoWrites.map(keyOf)].join()
 }
 
-/** From the route files, not the gateway's own. */
-const isWritten = (route: Route | undefined): route is Route =>
-  route?.upstream !== undefined || route?.external === true
-
-/** Only the gateway itself, or no route, is concerned. */
-const isOwn = (match: RouteMatch): boolean => match.route !== undefined && !isWritten(match.route)
+/** Only the gateway itself is concerned. */
+const isOwn = ({ route }: RouteMatch): boolean => route !== undefined && !isFromFiles(route)
 
 const louder = (a: Difference, b: Difference): number =>
   b.weight - a.weight || (a.text < b.text ? -1 : a.text > b.text ? 1 : 0)
@@ -235,7 +231,7 @@ const weigh = (who: readonly string[], wasRoute: boolean): number =>
   who.reduce((sum, name) => sum + (WEIGHTS[name] ?? 1), 0) * (wasRoute ? 3 : 1)
 
 /** The path of the one with precedence. */
-const moreSpecific = (was: Route | undefined, now: Route | undefined, { method, path }: Group['example']): string => {
+const moreSpecific = (was: Route | undefined, now: Route | undefined, { method, path }: Example): string => {
   if (was === undefined || now === undefined) return (was ?? now)?.path ?? path
   const both = atOnce(
     createTrie(

@@ -1,8 +1,7 @@
 // Removes what identifies a person, once the username has been typed again.
 import { GatewayError } from '../errors.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
-import { personNamed } from './named-arguments.ts'
-import { ACTOR, withUsers } from './open-store.ts'
+import { ACTOR, personNamed, withUsers } from './open-store.ts'
 import { ask, isTerminal, readAll } from './read-input.ts'
 
 export const addErase: Add = (program, define) => {

@@ -3,8 +3,7 @@ import { Conflict } from '../errors.ts'
 import type { StoredPerson, Users } from '../store/users.ts'
 import { profileName } from '../values/names.ts'
 import type { Add, Cli, Report } from './command.ts'
-import { personNamed, refuseUnknownProfiles } from './named-arguments.ts'
-import { ACTOR, withUsers } from './open-store.ts'
+import { ACTOR, personNamed, refuseUnknownProfiles, withUsers } from './open-store.ts'
 
 interface GrantOptions {
   readonly profile: readonly string[]

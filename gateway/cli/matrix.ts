@@ -2,6 +2,7 @@
 import { distinguishedBy, matrixRows } from '../explain/access-matrix.ts'
 import { formatLocation } from '../route-files/complaint.ts'
 import { atOnce } from '../routes/in-parts.ts'
+import { isFromFiles } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { decideOptions, routeFolder } from './command-settings.ts'
@@ -26,7 +27,7 @@ export const addMatrix: Add = (program, define) => {
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {
   const folder = routeFolder(environment, config)
   const { routes, profiles } = await readTable(folder)
-  const listed = routes.filter(route => own || route.upstream !== undefined || route.external)
+  const listed = routes.filter(route => own || isFromFiles(route))
   const options = decideOptions(environment)
   const askers = atOnce(distinguishedBy(listed, options, profiles))
   const rows = listed

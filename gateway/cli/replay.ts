@@ -6,7 +6,7 @@ import { BadPath, Forbidden, MethodNotAllowed, NoRoute, Unassigned } from '../er
 import type { NamedAsker } from '../explain/askers.ts'
 import { type AskedTarget, matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
-import type { RouteMatch, RouteTable } from '../routes/route.ts'
+import { isFromFiles, type RouteTable } from '../routes/route.ts'
 import { linesOf } from '../values/lines.ts'
 import { readRecord } from '../values/records.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
@@ -86,7 +86,8 @@ const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: De
   const match = onlyOf(matchTarget(routes, past.method, past), past.isForwardAuth)
   const now = decide(match, past.asker, options).decision
   const isUnchanged = now === past.decision
-  if (!isUnchanged && isOwnEndpoint(match.route)) {
+  // An own endpoint is the same whatever the route files say, and refuses for reasons of its own, such as a wrong client secret.
+  if (!isUnchanged && match.route !== undefined && !isFromFiles(match.route)) {
     tally.other += 1
     return
   }
@@ -106,10 +107,6 @@ const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: De
     tally.changes.set(key, { route, role: past.asker.name, was: past.decision, now, example, count: 1 })
   }
 }
-
-/** It is the same whatever the route files say, and refuses for reasons of its own, such as a wrong client secret. */
-const isOwnEndpoint = (route: RouteMatch['route']): boolean =>
-  route?.upstream === undefined && route?.external === false
 
 // Newly allowed requests come first, then newly refused ones, then refusals that change.
 const rank = ({ was, now }: Change): number => (now === 'allow' ? 0 : was === 'allow' ? 1 : 2)
@@ -190,8 +187,9 @@ const AFTER_ACCESS: ReadonlySet<string> = new Set([
 
 /** Reads a line as `access-log.ts` writes it; anything else in a log is ignored. */
 const readPastDecision = (line: string): PastLine => {
-  const entry = parse(line)
-  if (entry === undefined || entry.msg !== 'request') return 'foreign'
+  // Log collectors may prepend a time stamp, or append a carriage return.
+  const entry = readRecord(line.replace(/^[^{]*/, ''))
+  if (entry?.msg !== 'request') return 'foreign'
   const { method, host, path, route, decision, forwardAuth } = entry
   if (typeof method !== 'string' || typeof path !== 'string' || typeof decision !== 'string') return 'foreign'
   const past = decisionOf(entry)
@@ -208,12 +206,6 @@ const readPastDecision = (line: string): PastLine => {
 }
 
 type Entry = Readonly<Record<string, unknown>>
-
-const parse = (line: string): Entry | undefined => {
-  // Log collectors may prepend a time stamp, or append a carriage return.
-  const start = line.indexOf('{')
-  return start === -1 ? undefined : readRecord(line.slice(start))
-}
 
 const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined => {
   if (decision === 'allow') return 'allow'

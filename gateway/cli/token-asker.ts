@@ -3,6 +3,7 @@
 import { GatewayError, Unauthenticated } from '../errors.ts'
 import type { NamedAsker } from '../explain/askers.ts'
 import type { Identity } from '../identity.ts'
+import type { Database } from '../store/database.ts'
 import { createPersonalTokens, isPersonalToken } from '../tokens/personal-tokens.ts'
 import { createRevocations } from '../tokens/revocations.ts'
 import { mayComeFrom } from '../tokens/token-addresses.ts'
@@ -10,7 +11,6 @@ import { formatAddress, parseAddress } from '../values/addresses.ts'
 import { readRecord } from '../values/records.ts'
 import { CannotRun, type Cli } from './command.ts'
 import { accessTokenConfirmMs, verifyingSecrets } from './command-settings.ts'
-import type { Database } from './open-store.ts'
 import { readAll } from './read-input.ts'
 
 export interface TokenAsker {
@@ -96,8 +96,8 @@ const nameOf = (username: string, profiles: readonly string[]): string =>
   `${username === '' ? 'someone' : username} (${profiles.length === 0 ? 'no profile' : profiles.join(', ')})`
 
 const takenAtItsWord = (token: string): Found => {
-  const claims = claimsOf(token)
-  const profiles = claims.profiles
+  const claims = readRecord(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')) ?? {}
+  const { profiles } = claims
   const isClaims = Array.isArray(profiles) && profiles.every(profile => typeof profile === 'string')
   if (!isClaims) throw new CannotRun('This is not a token of a gateway')
   const provider = claims.provider === 'cloudidp' || claims.provider === 'client' ? claims.provider : 'ldap'
@@ -111,6 +111,3 @@ const takenAtItsWord = (token: string): Found => {
   const fault = isExpired ? { code: 'GW_TOKEN_EXPIRED', reason: 'expired' } : undefined
   return { asker: fault === undefined ? asker : { name: asker.name }, fault, note: NOT_VERIFIED, addresses, host }
 }
-
-const claimsOf = (token: string): Readonly<Record<string, unknown>> =>
-  readRecord(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')) ?? {}

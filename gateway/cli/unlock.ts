@@ -3,8 +3,7 @@ import type { HeldBack, UnlockedPerson } from '../login/unlock.ts'
 import { limitKeyOf } from '../values/addresses.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { loginLimits } from './command-settings.ts'
-import { personNamed } from './named-arguments.ts'
-import { ACTOR, withUsers } from './open-store.ts'
+import { ACTOR, personNamed, withUsers } from './open-store.ts'
 
 export const addUnlock: Add = (program, define) => {
   define(program, 'unlock', unlock, 'free an account or a client address that failed logins hold back', [

@@ -1,7 +1,7 @@
 // Finds routes beside which a less strict one serves what people would expect to be covered: paths below, and other methods.
 
 import { type Complaint, complain, formatLocation } from '../route-files/complaint.ts'
-import type { Route, RouteTable } from '../routes/route.ts'
+import { isFromFiles, type Route, type RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -10,9 +10,7 @@ const harm = (method: string): number => (['GET', 'HEAD', 'OPTIONS'].includes(me
 
 /** Findings worth a look before the files are used; none is necessarily a mistake. */
 export const weakerNeighbours = (table: RouteTable): Complaint[] =>
-  table.routes
-    .filter(route => route.upstream !== undefined || route.external)
-    .flatMap(route => [...belowExact(table, route), ...otherMethods(table, route)])
+  table.routes.filter(isFromFiles).flatMap(route => [...belowExact(table, route), ...otherMethods(table, route)])
 
 /** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {

@@ -14,8 +14,7 @@ import { collectGrants, collectProfiles } from './define/define-grants.ts'
 import { type Common, defineRoute } from './define/define-route.ts'
 import { defineUpstream } from './define/define-upstream.ts'
 import { readYaml } from './parse.ts'
-import type { RouteFileData } from './schema/route-file-schema.ts'
-import type { RouteData } from './schema/route-schema.ts'
+import type { RouteData, RouteFileData } from './schema/route-file-schema.ts'
 import { checkTestLine, type RouteTest } from './test-lines.ts'
 
 /** The contents of the files, as data that `structuredClone` can copy. */

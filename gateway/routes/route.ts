@@ -155,6 +155,10 @@ export const ROUTE_DEFAULTS: Route = {
   place: { file: '', line: 1, column: 1 }
 }
 
+/** Whether a route comes from the route files, and is none of the gateway's own endpoints. */
+export const isFromFiles = ({ upstream, external }: Pick<Route, 'upstream' | 'external'>): boolean =>
+  upstream !== undefined || external
+
 /** A canonical path of the route without its `stripPrefix`, which is whole static segments of every such path (see `definePrefix`). */
 export const forwardedPath = ({ stripPrefix = '/' }: Pick<Route, 'stripPrefix'>, path: string): string =>
   stripPrefix === '/' ? path : path.slice(stripPrefix.length) || '/'

@@ -1,10 +1,10 @@
 // Builds a route from its definition in a route file, or complains about what is not allowed in it.
-import { ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type WrittenRoute } from '../../routes/route.ts'
+import { isFromFiles, ROUTE_DEFAULTS, ROUTE_FLAGS, type RouteFlags, type WrittenRoute } from '../../routes/route.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { profileName } from '../../values/names.ts'
 import { nearestHint } from '../../values/spelling.ts'
 import { type Complain, type Complaint, complainTo, type LocationOf } from '../complaint.ts'
-import type { RouteData } from '../schema/route-schema.ts'
+import type { RouteData } from '../schema/route-file-schema.ts'
 import { unknownRole } from './define-grants.ts'
 import { definePath, definePrefix } from './define-path.ts'
 import { defineOptions } from './route-options.ts'
@@ -41,14 +41,11 @@ export const defineRoute = (
   const hasPath = path !== undefined && complaints.length === before
   checkCombinations(data, say)
   checkMethods(data.methods, warn)
-  checkRateLimit(data, warn)
   checkEffects(data, warn)
   checkApp(data, say, warn)
   checkRoles(data, common.profiles, say)
   const route = assemble(data, path ?? '/', common, locationOf, say)
-  return hasPath
-    ? { route, isSound: complaints.length === before && (route.upstream !== undefined || route.external) }
-    : undefined
+  return hasPath ? { route, isSound: complaints.length === before && isFromFiles(route) } : undefined
 }
 
 const assemble = (
@@ -174,10 +171,10 @@ const checkCombinations = (data: Partial<RouteData>, say: Complain): void => {
       )
     if (data.websocket !== undefined) say('"websocket" and "socketio" cannot be used together', 'websocket')
   }
-  const isUpgradable = data.methods === undefined || data.methods.includes('GET')
-  if (data.websocket !== undefined && !isUpgradable) say('"websocket" requires the method GET', 'methods')
-  const polls = data.methods === undefined || ['GET', 'POST'].every(method => data.methods?.includes(method))
-  if (data.socketio !== undefined && !polls) say('"socketio" requires the methods GET and POST', 'methods')
+  const lacks = (method: string) => data.methods?.includes(method) === false
+  if (data.websocket !== undefined && lacks('GET')) say('"websocket" requires the method GET', 'methods')
+  if (data.socketio !== undefined && (lacks('GET') || lacks('POST')))
+    say('"socketio" requires the methods GET and POST', 'methods')
 }
 
 /** What /auth/apps lists must open by a click, which sends GET and no Authorization. */
@@ -199,15 +196,12 @@ const checkApp = (data: Partial<RouteData>, say: Complain, warn: Complain): void
     )
 }
 
-/** People join a Socket.IO session by its packets, after the requests that are counted. */
-const checkRateLimit = ({ rateLimit, socketio }: Partial<RouteData>, warn: Complain): void => {
-  const by = rateLimit?.by
-  if (socketio !== undefined && (by === 'user' || by === 'both'))
-    warn(`the requests of a socketio route name no person, so "by: ${by}" counts per address`, 'rateLimit', 'by')
-}
-
 /** Keys that nothing reads on such a route. */
 const checkEffects = (data: Partial<RouteData>, warn: Complain): void => {
+  const by = data.rateLimit?.by
+  // People join a Socket.IO session by its packets, after the requests that are counted.
+  if (data.socketio !== undefined && (by === 'user' || by === 'both'))
+    warn(`the requests of a socketio route name no person, so "by: ${by}" counts per address`, 'rateLimit', 'by')
   if (data.socketio !== undefined && data.maxBody !== undefined)
     warn('"maxBody" has no effect on a socketio route: "maxMessage" limits what clients send', 'maxBody')
   if (data.public !== true) return

@@ -1,9 +1,64 @@
 // Describes the form of a route file, for validation and for editors. Run it after changing the schema.
 import { writeFile } from 'node:fs/promises'
+import { ROUTE_FLAGS, type RouteFlags } from '../../routes/route.ts'
 import { PROFILE_NAME_PATTERN } from '../../values/names.ts'
-import { type Accepted, type Keywords, list, mapOf, record, text } from './forms.ts'
-import { routeSchema } from './route-schema.ts'
+import { ROUTE_OPTIONS } from '../define/route-options.ts'
+import { type Accepted, flag, type Keywords, list, mapOf, record, roles, type Schema, text } from './forms.ts'
 import { upstreamSchema } from './upstream-schema.ts'
+
+type Options = typeof ROUTE_OPTIONS
+
+const FLAGS = Object.fromEntries(Object.entries(ROUTE_FLAGS).map(([name, says]) => [name, flag(says)])) as Record<
+  keyof RouteFlags,
+  Schema<boolean>
+>
+
+const OPTIONS = Object.fromEntries(Object.entries(ROUTE_OPTIONS).map(([name, { schema }]) => [name, schema])) as {
+  [Name in keyof Options]: Options[Name]['schema']
+}
+
+const METHOD: Schema<string> = {
+  title: 'a method in upper case',
+  type: 'string',
+  pattern: "^(?!CONNECT$)[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$"
+}
+
+export const routeSchema = record(
+  'a route',
+  'Requests to forward, the upstream that receives them, and the people who may send them.',
+  {
+    path: text(
+      'a path that begins with /',
+      'Path to match: exactly, with :name for any one segment, or with /* at the end for the path itself and everything below it.',
+      '/api/orders/*'
+    ),
+    upstream: text(
+      'the name of an upstream',
+      'Upstream that receives the requests. Required unless external is true.',
+      'orders'
+    ),
+    methods: list(
+      'a list of methods',
+      'Methods to match; GET includes HEAD. Without this key, all methods match except TRACE and CONNECT.',
+      METHOD,
+      ['GET', 'POST']
+    ),
+    roles,
+    ...FLAGS,
+    stripPrefix: text(
+      'a path that begins with /',
+      'Prefix that is removed from the path before the request is forwarded.',
+      '/api'
+    ),
+    ...OPTIONS
+  },
+  {
+    required: ['path'],
+    if: { required: ['external'], properties: { external: { const: true } } },
+    else: { title: 'a route', required: ['upstream'] },
+    examples: [{ path: '/api/orders/*', upstream: 'orders', roles: ['Admin'] }]
+  }
+)
 
 const grant = record(
   'a grant',
@@ -109,6 +164,7 @@ const routeFile = record(
 /** JSON Schema (draft-07) of a route file. */
 export const routeFileSchema: Keywords = { $schema: 'http://json-schema.org/draft-07/schema#', ...routeFile }
 
+export type RouteData = Accepted<typeof routeSchema>
 export type GrantData = Accepted<typeof grant>
 export type RouteFileData = Accepted<typeof routeFile>
 
