@@ -12,6 +12,7 @@ import { mayTryAgain, type UpstreamFault, upstreamRefusal } from '../upstream/fa
 import { clientHead, clientTrailers, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { responseRulesOf } from '../upstream/headers/header-rules.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
+import type { createUpstreamHeads } from '../upstream/headers/upstream-head.ts'
 import { bindsConnection, type Requester, type ResponseHead } from '../upstream/parser.ts'
 import { mustBeRead } from '../upstream/pool.ts'
 import type { Waiter } from '../upstream/upstream-pool.ts'
@@ -23,8 +24,7 @@ import { Upload, type UploadLimits, type UploadOwner } from './upload.ts'
 
 interface HttpForwarding {
   readonly upstreams: Upstreams
-  /** The request head for a target with this Host value; `closes`: it announces that no other request follows. */
-  readonly headFor: (exchange: Exchange, route: Route, authority: string, closes: boolean) => string
+  readonly headFor: ReturnType<typeof createUpstreamHeads>['whole']
   /** All field lines of a forwarded response; `passed` are the backend's, some of which may be removed. */
   readonly linesFor: (exchange: Exchange, passed: string) => string
   readonly responseContext: ResponseContextOf

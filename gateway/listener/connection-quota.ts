@@ -40,6 +40,7 @@ export const createConnectionQuota = (options: QuotaOptions) => {
   const fewest = Math.max(1, Math.floor(most / Math.max(TOLD_PART, processes)))
   let isAsking = false
 
+  const heldHere = (key: string): number => here.get(key) ?? 0
   const heldElsewhere = (key: string): number => {
     const known = elsewhere.get(key)
     return known === undefined || now() - known.at > KNOWN_MS ? 0 : known.count
@@ -54,7 +55,7 @@ export const createConnectionQuota = (options: QuotaOptions) => {
     isAsking = true
     while (many.size > 0) {
       const keys = [...many]
-      const replies = await of(keys.map(key => [key, (here.get(key) ?? 0) + heldElsewhere(key)]))
+      const replies = await of(keys.map(key => [key, heldHere(key) + heldElsewhere(key)]))
       note(keys.map((key, index) => [key, replies.reduce<number>((sum, one) => sum + countAt(one, index), 0)]))
       await new Promise(resolve => setTimeout(resolve, ASK_EVERY_MS).unref())
     }
@@ -66,7 +67,7 @@ export const createConnectionQuota = (options: QuotaOptions) => {
     enter(peer: string | undefined): boolean {
       if (clientAddress.trusted(peer)) return true
       const { key } = clientAddress(peer, undefined)
-      const held = here.get(key) ?? 0
+      const held = heldHere(key)
       if (held + heldElsewhere(key) >= most) {
         tell(key)
         return false
@@ -88,7 +89,6 @@ export const createConnectionQuota = (options: QuotaOptions) => {
     /** Another process asks: returns the number held here, for each claim in turn. */
     answer(claims: unknown): number[] {
       const asked: readonly Claim[] = Array.isArray(claims) ? claims : []
-      const heldHere = (key: string) => here.get(key) ?? 0
       // Of its own, this process asks.
       const news = asked.filter(([key]) => !many.has(key))
       note(news.map(([key, total]) => [key, Math.max(0, total - heldHere(key))]))

@@ -50,7 +50,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     const to = from === 'client' ? 'upstream' : 'client'
     if (verdict.text !== undefined) sendText(to, verdict.text)
     else relay()?.send(to, packet.bytes === undefined ? TEXT : BINARY, payload)
-    if (verdict.released !== undefined) sendAll(verdict.released)
+    if (verdict.released !== undefined) sendAll('client', verdict.released)
   }
 
   /** Each answer is caused by a packet of the client, which the upstream's backpressure does not slow down. */
@@ -69,8 +69,8 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   }
 
   /** To the client: what was held or caused here, which its reading does not slow down. */
-  const sendAll = (packets: readonly string[]) => {
-    for (const packet of packets) sendText('client', packet)
+  const sendAll = (to: Side, packets: readonly string[]) => {
+    for (const packet of packets) sendText(to, packet)
   }
 
   /** Order is kept: while the session moves here, what its client sends waits. */
@@ -138,10 +138,8 @@ export const createWebSocketTransport = (options: TransportOptions) => {
       return isConfirmed && !hasMoved
     },
     carrier: {
-      toClient: sendAll,
-      toUpstream(packets: readonly string[]) {
-        for (const packet of packets) sendText('upstream', packet)
-      },
+      toClient: (packets: readonly string[]) => sendAll('client', packets),
+      toUpstream: (packets: readonly string[]) => sendAll('upstream', packets),
       close: (code: number) => relay()?.end({ code, reason: CLOSE_REASONS[code] ?? '' }),
       bytes: () => relay()?.bytes ?? 0
     }

@@ -11,6 +11,7 @@ import type { Target, Upstream } from '../routes/upstream.ts'
 import { mayTryAgain, upstreamRefusal } from '../upstream/faults.ts'
 import { clientHeadFields, type ResponseContextOf } from '../upstream/headers/client-head.ts'
 import { privateAnswersOf } from '../upstream/headers/private-answers.ts'
+import type { createUpstreamHeads } from '../upstream/headers/upstream-head.ts'
 import type { Requester, ResponseHead } from '../upstream/parser.ts'
 import type { Upstreams } from '../upstream/upstreams.ts'
 import type { Log } from '../values/log.ts'
@@ -30,14 +31,7 @@ export interface SocketForwarding {
   readonly upstreams: Upstreams
   readonly relays: Relays
   readonly streams: OpenStreams
-  /** Request line and fields for a target with this Host value, without the given names (lower case) and the empty line. */
-  readonly headStart: (
-    exchange: Exchange,
-    route: Route,
-    authority: string,
-    without: ReadonlySet<string>,
-    framing?: string
-  ) => string
+  readonly headStart: ReturnType<typeof createUpstreamHeads>['start']
   readonly responseContext: ResponseContextOf
   readonly passResponse: ReturnType<typeof createPassResponse>
   readonly refuse: (exchange: Exchange, error: GatewayError) => void

@@ -49,12 +49,10 @@ export const createMailbox = (fields: readonly string[], holder: Holder) => {
     },
     isEmpty: () => packets.length === 0,
     isAwaited: () => waiting !== undefined,
-    /** A poll waits for mail. */
     wait() {
       waiting = Promise.withResolvers()
       return waiting.promise
     },
-    /** Passes on what can be passed on. */
     flush() {
       if (waiting === undefined || packets.length === 0) return
       let length = 0

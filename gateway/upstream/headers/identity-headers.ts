@@ -17,12 +17,6 @@ const escapeWith = (unsafe: RegExp, text: string): string => {
   return escaped.replace(/^ +| +$/g, percentEncode)
 }
 
-/** One value: characters outside printable ASCII, `%`, and blanks at the ends, percent-encoded as UTF-8. */
-const encodeValue = (text: string): string => escapeWith(UNSAFE, text)
-
-/** Items joined by `,`; a `,` within an item is percent-encoded too. */
-const encodeList = (items: readonly string[]): string => items.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
-
 /** The trusted headers of every upstream: `x-user-id`, …, `x-user-access-status`. */
 const IDENTITY_HEADERS: readonly IdentityHeader[] = IDENTITY_ATTRIBUTES.filter(one => one !== 'login').map(
   attribute => ({ name: `x-user-${attribute.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`, attribute })
@@ -30,9 +24,10 @@ const IDENTITY_HEADERS: readonly IdentityHeader[] = IDENTITY_ATTRIBUTES.filter(o
 
 /** '': the person has none. */
 const valueFor = (attribute: IdentityHeader['attribute'], user: User): string => {
-  if (attribute === 'login') return user.username === '' ? '' : encodeValue(`${user.provider}:${user.username}`)
+  if (attribute === 'login') return user.username === '' ? '' : escapeWith(UNSAFE, `${user.provider}:${user.username}`)
   const value = user[attribute]
-  return typeof value === 'object' ? encodeList(value) : encodeValue(String(value))
+  if (typeof value !== 'object') return escapeWith(UNSAFE, String(value))
+  return value.map(item => escapeWith(UNSAFE_IN_LIST, item)).join(',')
 }
 
 /** `[name, value, …]` of all identity headers; '' if there is no value, or no user. */
