@@ -21,16 +21,8 @@ const METHOD = /^[A-Z][A-Z0-9!#$%&'*+.^_`|~-]{0,31}$/
 export const isForwardAuth = ({ target }: HttpRequest): boolean =>
   target.startsWith(PATH) && (target.length === PATH.length || target.charCodeAt(PATH.length) === 0x3f)
 
-interface Named {
-  readonly method: string
-  readonly target: string
-  /** With its port; '' if the proxy names none. */
-  readonly host: string
-  readonly family: 'forwarded' | 'original'
-}
-
-/** The method and target that the proxy names, in exactly one family of headers. */
-const readNamed = ({ fields }: HttpRequest): Named | undefined => {
+/** What the proxy names, in exactly one family of headers. `host`: with its port; '' if it names none. */
+const readNamed = ({ fields }: HttpRequest) => {
   const forwarded = [fieldValues(fields, 'x-forwarded-method'), fieldValues(fields, 'x-forwarded-uri')]
   const original = [fieldValues(fields, 'x-original-method'), fieldValues(fields, 'x-original-url')]
   const isFor = (family: string[][], other: string[][]) =>
@@ -40,12 +32,12 @@ const readNamed = ({ fields }: HttpRequest): Named | undefined => {
   const [, authority = '', path = written] = /^https?:\/\/([^/?#\\]+)(.*)$/i.exec(written) ?? []
   const target = authority === '' || path.startsWith('/') ? path : `/${path}`
   if (!METHOD.test(method) || !target.startsWith('/')) return undefined
-  if (family !== forwarded) return { method, target, host: authority, family: 'original' }
-  return { method, target, host: fieldValues(fields, 'x-forwarded-host').join(), family: 'forwarded' }
+  if (family !== forwarded) return { method, target, host: authority, family: 'original' } as const
+  return { method, target, host: fieldValues(fields, 'x-forwarded-host').join(), family: 'forwarded' } as const
 }
 
 /** Caddy repeats the query of the request that it asks about, which must not be read as a mode. */
-const isRepeated = (query: string, named: Named | undefined): boolean =>
+const isRepeated = (query: string, named: ReturnType<typeof readNamed>): boolean =>
   named?.family === 'forwarded' &&
   named.target.endsWith(query) &&
   named.target.indexOf('?') === named.target.length - query.length

@@ -12,7 +12,6 @@ import {
   type OpenStream,
   type StreamControl,
   type StreamEnd,
-  type StreamHandle,
   type StreamInfo,
   type StreamKind
 } from './stream.ts'
@@ -198,7 +197,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
     /** Reserves a place for a stream that is about to open; returns the function that releases it, or a refusal (429, 503). */
     admit: createStreamQuota(options.shares ?? DEFAULT_SHARES),
     /** Throws if the token has ended, or the table has been swapped, in the meantime (between the decision and the 101). */
-    register(info: StreamInfo, control: StreamControl): StreamHandle {
+    register(info: StreamInfo, control: StreamControl) {
       const [at, { identity }] = [now(), info]
       const tokenState = identity === undefined ? 'valid' : revocations.tokenState(identity)
       if (expiresAtOf(info) <= at) throw new TokenExpired({ reason: 'expired' })
@@ -215,6 +214,7 @@ export const createOpenStreams = (options: OpenStreamsOptions) => {
       if (route !== info.route) change(entry, { ...stream, route })
       if (tokenState === 'stale') task(checkFresh)([entry])
       if (drainedBy !== undefined) task(endAtRandom)(entry, drainedBy - monotonicNow())
+      /** `close`: the stream is over. */
       return { id: stream.id, close: () => forget(entry) }
     },
     onRevocationsChanged(ids: Changed) {

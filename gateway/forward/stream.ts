@@ -54,12 +54,6 @@ export interface StreamControl {
   onChange?(stream: OpenStream): void
 }
 
-export interface StreamHandle {
-  readonly id: string
-  /** The stream is over. */
-  close(): void
-}
-
 /** What is registered about the stream of an exchange, in memory of its own. */
 export const streamInfoOf = (
   { identity, method, path, hostName, requestId, client }: Exchange,

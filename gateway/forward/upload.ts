@@ -27,7 +27,6 @@ export interface UploadLimits {
 }
 
 type State =
-  /** Bytes are buffered. */
   | 'buffering'
   /** No more is read until there is a connection. */
   | 'ready'

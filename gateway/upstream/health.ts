@@ -22,16 +22,6 @@ interface TargetHealthOptions {
   readonly onChange: (state: 'down' | 'returning', reason: string) => void
 }
 
-interface TargetHealthStatus {
-  readonly state: 'up' | 'returning' | 'down'
-  /** Milliseconds since the epoch. */
-  readonly since: number
-  /** Why it is, or was last, out of service; a stable word. */
-  readonly reason: string | undefined
-  /** Number of failed requests so far, by kind of failure. */
-  readonly faults: Readonly<Record<TargetFault, number>>
-}
-
 export type TargetHealth = ReturnType<typeof watchTarget>
 
 /** Errors in a row after which a target that has just returned goes out again. */
@@ -148,7 +138,7 @@ export const watchTarget = ({ probe, settings, hasOther, now, onChange }: Target
     const most = state() === 'returning' ? Math.min(ERRORS_WHILE_RETURNING, errors) : errors
     if (errors > 0 && errorsInRow >= most && !health.isOut && hasOther()) goOut('errors', why, restMs)
   }
-  const state = (): TargetHealthStatus['state'] => {
+  const state = (): 'up' | 'returning' | 'down' => {
     if (isReturning && now() - returnedAt >= SLOW_START_MS) isReturning = false
     return health.isOut ? 'down' : isReturning ? 'returning' : 'up'
   }
@@ -186,7 +176,15 @@ export const watchTarget = ({ probe, settings, hasOther, now, onChange }: Target
     },
     /** The settings may have changed: checks of a target in service begin, end, or go on at another interval. */
     resettle,
-    status: (): TargetHealthStatus => ({ state: state(), since, reason, faults: { ...faults } }),
+    status: () => ({
+      state: state(),
+      /** Milliseconds since the epoch. */
+      since,
+      /** Why it is, or was last, out of service; a stable word. */
+      reason,
+      /** Number of failed requests so far, by kind of failure. */
+      faults: { ...faults }
+    }),
     close(): void {
       isClosed = true
       stopProbing()

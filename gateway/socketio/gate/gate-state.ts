@@ -1,6 +1,5 @@
 // Describes what is known of the namespaces and attachments of a Socket.IO session while its packets are checked.
 import type { GatewayError } from '../../errors.ts'
-import type { StreamHandle } from '../../forward/stream.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { Route } from '../../routes/route.ts'
 import { createHolder, createHolding, TEXT_BYTES } from '../../values/held-memory.ts'
@@ -20,7 +19,7 @@ export interface Namespace {
   /** As last known: with today's access, and the end of the login that has been renewed. Processes of the release before do not send it. */
   current?: Identity | undefined
   right: Right
-  stream: Pick<StreamHandle, 'close'>
+  stream: { readonly close: () => void }
   /** While asked: packets that the upstream has already sent, in order, in payload form. */
   readonly held: { readonly packets: string[]; length: number }
 }
