@@ -238,7 +238,6 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     if (!this.#exchange.response.write(chunk)) connection.pause()
   }
 
-  /** The client has taken everything so far. */
   onTaken() {
     this.#state.connection?.resume()
   }

@@ -33,7 +33,6 @@ export const createStreamQuota = (shares: StreamShares) => {
   }
   const refuse = () => new RateLimited({ reason: 'too-many-streams', headers: { 'retry-after': '10' } })
 
-  /** Reserves a place for a stream and returns the function that releases it, or the reason for refusing. */
   return ({ upstream, userId, ip }: StreamAsker): (() => void) | GatewayError => {
     const { name, targets } = upstream
     const budget = STREAMS_PER_TARGET * targets.length

@@ -14,13 +14,10 @@ import type { TraceFields } from './trace-context.ts'
 /** The name of this process for the next gateway, if there is one. */
 export const GATEWAY_NAME = randomBytes(6).toString('hex')
 
-/** Called for every exchange, however it ends. */
+/** As the methods of {@link ExchangeOwner}, for every exchange. */
 interface ExchangeHooks {
-  /** Its response was handed over, or its client has gone. */
   onClosed(exchange: Exchange): void
-  /** Its body is malformed, and no response has been sent. */
   onBodyFault(exchange: Exchange): void
-  /** A callback of it has thrown. */
   onThrown(exchange: Exchange, error: unknown): void
 }
 
@@ -58,7 +55,6 @@ export class Exchange implements ExchangeOwner {
   /** Recorded by match-route, and returned only after limit-rate, so that bad paths count. */
   refusal: GatewayError | undefined = undefined
   limit: Verdict | undefined = undefined
-  /** What an upgrade offers: its token, and the rest of the request. */
   offer: SocketToken | undefined = undefined
   identity: Identity | undefined = undefined
   /** The token of the session cookie, if the request is checked by it. */

@@ -155,7 +155,6 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     this.#host.handler.onRequest(request)
   }
 
-  /** Passes on to its consumer what has arrived of the body. */
   pump(): void {
     if (this.#phase === 'body') this.#giveBody()
     this.#readOn()
@@ -302,7 +301,6 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     request.owner?.onClosed()
   }
 
-  /** Hands the connection over; its request gets no response from here any more. */
   takeOver(): Takeover {
     const rest = this.#intake.takeRest()
     this.outbox.flush()

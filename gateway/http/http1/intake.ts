@@ -119,7 +119,6 @@ export class Intake {
     return this.#held.length === 0 || (this.#held.length === 1 && this.#held[0] === CR)
   }
 
-  /** A head has begun to arrive, and was incomplete when it was last read. */
   get hasBegun(): boolean {
     return this.#heads.hasBegun
   }

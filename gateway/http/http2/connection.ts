@@ -136,7 +136,6 @@ export class Http2Connection implements ServedConnection {
     else this.onDrain(false)
   }
 
-  /** A stream whose client takes nothing of what waits for it is ended. */
   endStalled(): void {
     for (const stream of [...this.#streams]) contain(stream, one => one.endStalled())
   }

@@ -14,7 +14,6 @@ interface ResponseOwner extends Contained {
 }
 
 export class Http2Response extends HttpResponse {
-  /** The request is HEAD, whose response has no body. */
   isHead = false
   writtenBytes = 0
   readonly #stream: ServerHttp2Stream
