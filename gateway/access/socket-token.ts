@@ -2,6 +2,7 @@
 import { BadRequest } from '../errors.ts'
 import type { Exchange, SocketToken } from '../http/exchange.ts'
 import { bearerToken, fieldValues } from '../http/request.ts'
+import { decode } from '../routes/canonical-path.ts'
 import type { Route } from '../routes/route.ts'
 import { holdsOwnToken } from '../tokens/own-tokens.ts'
 import { isPersonalToken } from '../tokens/personal-tokens.ts'
@@ -62,11 +63,7 @@ const splitOffer = (rawHeaders: readonly string[]): { token?: string; subprotoco
 
 const nameOf = (pair: string): string => {
   const [name = ''] = pair.split('=', 1)
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return name
-  }
+  return decode(name) ?? name
 }
 
 const splitQuery = (query: string): { token?: string; query: string } => {

@@ -5,6 +5,7 @@ import { BadRequest, type GatewayError, LoginThrottled, TokenExpired, Unauthenti
 import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { User } from '../identity.ts'
+import { decode } from '../routes/canonical-path.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
 import type { createSecretFailures } from '../store/login-attempts.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
@@ -187,10 +188,4 @@ const readBasic = (authorization: string) => {
 }
 
 /** Empty if it cannot be decoded. */
-const formDecode = (text: string): string => {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return ''
-  }
-}
+const formDecode = (text: string): string => decode(text.replaceAll('+', ' ')) ?? ''

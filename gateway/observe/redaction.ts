@@ -1,4 +1,5 @@
 // Keeps secrets out of the log: in fields, in URLs, and in the texts of errors.
+import { decode } from '../routes/canonical-path.ts'
 
 const REDACTED = '[redacted]'
 const MAX_DEPTH = 6
@@ -83,12 +84,8 @@ const redactParameter = (parameter: string): string => {
 
 // `auth[token]` and `%74oken` reach a backend's parser as the plain name does; undecodable names are treated as secret.
 const isSecretParameter = (name: string): boolean => {
-  try {
-    const parts = decodeURIComponent(name.replaceAll('+', ' ')).split(/[[\].]/)
-    return parts.map(plainName).some(part => SECRET_NAMES.has(part) || part in EVERYDAY)
-  } catch {
-    return true
-  }
+  const parts = decode(name.replaceAll('+', ' '))?.split(/[[\].]/)
+  return parts === undefined || parts.map(plainName).some(part => SECRET_NAMES.has(part) || part in EVERYDAY)
 }
 
 const plainName = (name: string): string => name.toLowerCase().replace(/[-_\s]/g, '')

@@ -3,7 +3,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { BadRequest, type GatewayError, UpgradeRequired } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { headerLines } from '../http/http1/response.ts'
-import { fieldsWithout, fieldValues, hasBody } from '../http/request.ts'
+import { connectionNames, fieldsWithout, fieldValues, hasBody } from '../http/request.ts'
 import { BadResponse } from '../upstream/faults.ts'
 import type { ResponseHead } from '../upstream/parser.ts'
 
@@ -26,14 +26,10 @@ export const acceptOf = (key: string): string => hash('sha1', key + GUID, 'base6
 
 export const newKey = (): string => randomBytes(16).toString('base64')
 
-/** `Sec-WebSocket-Protocol` as offered (§11.3.4); undefined: malformed or with repetitions. */
-const parseSubprotocols = (values: readonly string[]): string[] | undefined => {
-  if (values.length === 0) return []
-  const items = values
-    .join(',')
-    .split(',')
-    .map(item => item.trim())
-  return items.every(item => TOKEN.test(item)) && new Set(items).size === items.length ? items : undefined
+/** `Sec-WebSocket-Protocol` as offered (§11.3.4), without repetitions. */
+const areSubprotocols = (values: readonly string[]): boolean => {
+  const items = values.flatMap(value => value.split(',').map(item => item.trim()))
+  return items.every(item => TOKEN.test(item)) && new Set(items).size === items.length
 }
 
 const areExtensions = (values: readonly string[]): boolean =>
@@ -55,9 +51,7 @@ export const checkClientHandshake = ({ request, head }: Exchange): GatewayError 
     const headers = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
     return new UpgradeRequired({ reason: 'websocket-version', headers })
   }
-  if (parseSubprotocols(fieldValues(request.fields, 'sec-websocket-protocol')) === undefined) {
-    return wrong('websocket-subprotocol')
-  }
+  if (!areSubprotocols(fieldValues(request.fields, 'sec-websocket-protocol'))) return wrong('websocket-subprotocol')
   const extensions = fieldValues(request.fields, 'sec-websocket-extensions')
   return extensions.length === 0 || areExtensions(extensions) ? undefined : wrong('websocket-extensions')
 }
@@ -73,8 +67,7 @@ export const checkSwitch = (head: ResponseHead, key: string, offered: readonly s
   const values = (name: string) => fieldValues(head.headers, name)
   const [upgrade, ...furtherUpgrades] = values('upgrade')
   if (upgrade?.toLowerCase() !== 'websocket' || furtherUpgrades.length > 0) throw new BadResponse('bad upgrade')
-  const connection = values('connection').join(',').toLowerCase().split(',')
-  if (!connection.some(token => token.trim() === 'upgrade')) throw new BadResponse('bad connection')
+  if (connectionNames(head.connection)?.has('upgrade') !== true) throw new BadResponse('bad connection')
   const accepts = values('sec-websocket-accept')
   if (accepts.length !== 1 || accepts[0] !== acceptOf(key)) throw new BadResponse('bad sec-websocket-accept')
   if (values('sec-websocket-extensions').length > 0) throw new BadResponse('extension that was not offered')

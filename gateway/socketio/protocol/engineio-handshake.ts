@@ -1,4 +1,5 @@
 // Reads both halves of an Engine.IO 4 handshake: the query of a request, and the session that the response opens.
+import { decode } from '../../routes/canonical-path.ts'
 import { readEnginePayload } from './engineio.ts'
 import { readPayload } from './packets.ts'
 
@@ -8,14 +9,6 @@ const SID = /^[A-Za-z0-9._~-]{1,160}$/
 const JSONP = 'j'
 const OURS = new Set(['EIO', 'transport', 'sid', 't', 'b64'])
 
-const decode = (text: string): string | undefined => {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return undefined
-  }
-}
-
 /** Reads a query (with its `?`); undefined: not well formed. Names are decoded, values are not. Without `sid` it is a handshake. */
 export const readEngineQuery = (query: string) => {
   const pairs = query.slice(1).split('&')
@@ -23,7 +16,7 @@ export const readEngineQuery = (query: string) => {
   const values = new Map<string, string>()
   for (const pair of pairs) {
     const at = pair.indexOf('=')
-    const name = decode(at === -1 ? pair : pair.slice(0, at))
+    const name = decode((at === -1 ? pair : pair.slice(0, at)).replaceAll('+', ' '))
     if (name === undefined || name === JSONP) return undefined
     if (!OURS.has(name)) continue
     // Each once, and as every client writes it, so that no two parsers can differ.
