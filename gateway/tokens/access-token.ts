@@ -1,7 +1,7 @@
 // Signs Portaria's own JWT for a person at login, and verifies it: signature first, then claim by claim (RFC 7519, RFC 8725).
 import { isUtf8 } from 'node:buffer'
 import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:crypto'
-import { GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
+import { GatewayError, orThrow, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { Identity, LiveLogin, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
 import { personClaims, readClaims } from './claims.ts'
@@ -169,11 +169,7 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     /** The latest `exp` of any token with this login's `jti`. Seconds since the epoch. */
     endsAt: (login: Identity) => Math.max(login.expiresAt, endOf(login)),
     /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
-    verify(token: string) {
-      const identity = check(token)
-      if (identity instanceof GatewayError) throw identity
-      return identity
-    },
+    verify: (token: string) => orThrow(check(token)),
     /** The same, but the refusal is returned. */
     check,
     /** The login of a token that has expired, if copies of it that were renewed later may be valid; undefined: it is none. */

@@ -1,6 +1,6 @@
 // Verifies a token once and caches the result, within limits, until it expires or is revoked.
 
-import { GatewayError, TokenExpired, TokenRevoked, TokenStale, Unauthenticated } from '../errors.ts'
+import { GatewayError, orThrow, TokenExpired, TokenRevoked, TokenStale, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import { boundedMap, ownText } from '../values/bounded-map.ts'
 import type { AccessTokens } from './access-token.ts'
@@ -109,11 +109,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
 
   return {
     /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
-    identify(token: string, options?: Accepted) {
-      const identity = check(token, options)
-      if (identity instanceof GatewayError) throw identity
-      return identity
-    },
+    identify: (token: string, options?: Accepted) => orThrow(check(token, options)),
     /** The same, but the refusal is returned. */
     check,
     counts: () => ({ hits, misses, size: remembered.size() }),
