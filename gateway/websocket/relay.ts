@@ -66,7 +66,6 @@ export class Relay implements LegOwner {
   #slowAt = 0
   /** Only the client's side is left, and it does not know. */
   #retired = false
-  #over = false
   /** Bytes that were sent and are counted, because they have not been read. */
   #counted = 0
 
@@ -175,7 +174,10 @@ export class Relay implements LegOwner {
     leg.scanner.release()
     this.countUnread()
     const peer = this.peerOf(leg)
-    if (peer.gone) return this.#finish()
+    if (peer.gone) {
+      this.#onOver(this)
+      return this.#options.onClosed()
+    }
     if (peer.closeSent) {
       peer.end()
       this.#deadline = Math.min(this.#deadline || Number.POSITIVE_INFINITY, this.now() + AFTER_END_MS)
@@ -192,13 +194,6 @@ export class Relay implements LegOwner {
     if (this.#ended) return false
     if (!this.#retired && this.#options.onBreak?.() === true) this.retire()
     return this.#retired && side === 'upstream'
-  }
-
-  #finish() {
-    if (this.#over) return
-    this.#over = true
-    this.#onOver(this)
-    this.#options.onClosed()
   }
 
   /** Nothing more is delivered. The upstream gets a close frame now, the client when it sends more, or after a while. */
