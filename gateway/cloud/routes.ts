@@ -58,7 +58,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     if (parts.hosts.named(request.exchange) !== undefined)
       return redirect(reply, settings.publicUrl + START + request.exchange.query, [])
     if (client === undefined) throw failed(notActive())
-    const query = new URLSearchParams((request.raw.url ?? '').split('?')[1])
+    const query = queryOf(request.raw.url ?? '')
     const beginning = { fromOwnPage: query.get('page') === '1', again: query.get('again') === '1' }
     const { attempt, setCookies } = beginAttempt(request.headers.cookie, beginning, now(), attempts)
     const location = await client.authorizationUrl(attempt).catch(error => {
@@ -108,15 +108,8 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
 const REDIRECT = { 302: { type: 'null', description: 'A redirect' } }
 const callbackSchema = object({ code: string, state: string, error: string, iss: string }, ['code', 'error', 'iss'])
 
-interface CallbackAnswer {
-  state: string | undefined
-  code: string | undefined
-  error: string | undefined
-  iss: string | undefined
-}
-
 interface Returned {
-  answer: CallbackAnswer
+  answer: ReturnType<typeof readCallback>
   state: VerifiedState
   attempt: Attempt
   /** The Set-Cookie field that ends the attempt. */
@@ -131,15 +124,12 @@ const redirect = (reply: FastifyReply, location: string, setCookies: string[]) =
     .headers({ ...PRIVATE, location, 'set-cookie': setCookies })
     .send()
 
-const refused = (reason: StateReason, setCookie?: string) =>
-  new OAuthState({ reason, headers: setCookie === undefined ? {} : { 'set-cookie': setCookie } })
+const setting = (cookie: string | undefined) => (cookie === undefined ? {} : { 'set-cookie': cookie })
+
+const refused = (reason: StateReason, setCookie?: string) => new OAuthState({ reason, headers: setting(setCookie) })
 
 const failed = (failure: OAuthFailure, setCookie?: string) =>
-  new OAuthFailed({
-    reason: failure.reason,
-    cause: failure,
-    headers: setCookie === undefined ? {} : { 'set-cookie': setCookie }
-  })
+  new OAuthFailed({ reason: failure.reason, cause: failure, headers: setting(setCookie) })
 
 const notActive = () => new OAuthFailure('cloudidp-not-active', 'CLOUDIDP is not active')
 
@@ -151,10 +141,11 @@ const refusePrefetch = ({ headers }: FastifyRequest): void => {
   }
 }
 
+const queryOf = (url: string) => new URLSearchParams(/\?(.*)/s.exec(url)?.[1])
+
 /** The parameters of RFC 6749 §4.1.2 and RFC 9207; none may be repeated (RFC 6749 §3.1). */
-const readCallback = (url: string): CallbackAnswer => {
-  const question = url.indexOf('?')
-  const query = new URLSearchParams(question === -1 ? '' : url.slice(question + 1))
+const readCallback = (url: string) => {
+  const query = queryOf(url)
   const one = (name: string): string | undefined => {
     const values = query.getAll(name)
     if (values.length > 1) throw refused('repeated-parameter')

@@ -18,18 +18,11 @@ interface EntryNames {
   readonly stableSubject: string | undefined
 }
 
-interface AccountNames {
-  /** Identifies the person: the stable subject, else the canonical login. */
-  readonly subject: string
-  /** The canonical login. */
-  readonly username: string
-  /** The login attributes of this very entry: these may move a link by login name, and join guards. */
-  readonly names: readonly string[]
-}
-
-/** @param entry undefined: it was not read, so that the login alone is the person, and proves nothing else. */
-export const accountNames = (entry: EntryNames | undefined, reached: Reached): AccountNames => {
-  const { text, isExact, isUsernameOwn } = reached
+/**
+ * The subject, the canonical login, and the login attributes of this very entry, which may move a link by login name, and join guards.
+ * @param entry undefined: it was not read, so that the login alone is the person, and proves nothing else.
+ */
+export const accountNames = (entry: EntryNames | undefined, { text, isExact, isUsernameOwn }: Reached) => {
   const username = entry?.username ?? text
   const subject = entry?.stableSubject ?? loginSubject(username)
   if (entry === undefined) return { subject, username, names: [] }

@@ -33,12 +33,6 @@ export interface FoundEntry extends DirectoryEntry {
   readonly dn: string
 }
 
-interface Found {
-  readonly entries: readonly FoundEntry[]
-  /** There are more than were requested, or than the server's own size limit allows. */
-  readonly isCut: boolean
-}
-
 export interface Search {
   readonly scope?: 'base' | 'sub'
   readonly filter?: Filter | string
@@ -144,15 +138,17 @@ export const openLdapConnection = ({ socket, giveUp }: DialedServer, deadline: D
       bind = 'accepted'
     },
     /** The same for an account whose failures are not a person's. @throws DirectoryFailure with `bind` unchanged */
-    bindOther: async (name: string, password: string): Promise<void> => {
-      await run(
+    bindOther: (name: string, password: string): Promise<void> =>
+      run(
         bindAs(client, name, password).catch((error: unknown) => {
           throw error instanceof DirectoryFailure ? error.after(bind) : error
         })
-      )
-    },
-    /** @throws DirectoryFailure; `no-entry` if the base does not exist. */
-    search: async (base: string, search: Search): Promise<Found> => {
+      ),
+    /**
+     * `isCut`: there are more entries than were requested, or than the server's own size limit allows.
+     * @throws DirectoryFailure; `no-entry` if the base does not exist.
+     */
+    search: async (base: string, search: Search) => {
       const most = search.most ?? MAX_PEOPLE
       guard.allow(search.paged === true ? most + PAGE : most)
       const options = optionsOf(search, timeoutMs)

@@ -19,22 +19,13 @@ export class DisconnectionNotice extends LdapFault {
   }
 }
 
-/** The parts of a response that the gateway needs before a library reads it. */
-interface LdapResponse {
-  /** Protocol operation tag (RFC 4511 §4.2 ff.). */
-  readonly operation: number
-  /** undefined for entries and references. */
-  readonly resultCode: number | undefined
-  /** The server has more pages of this search (RFC 2696 §2). */
-  readonly hasMorePages: boolean
-}
-
 interface MessageLimits {
   /** Total size of all messages of one exchange. */
   readonly maxBytes: number
   readonly maxMessages: number
 }
 
+/** Protocol operation tags (RFC 4511 §4.2 ff.). */
 export const OPERATION = { bind: 0x61, entry: 0x64, searchDone: 0x65, reference: 0x73, extended: 0x78 } as const
 
 const TAG = { boolean: 0x01, integer: 0x02, octets: 0x04, enumerated: 0x0a, sequence: 0x30, set: 0x31, controls: 0xa0 }
@@ -104,9 +95,9 @@ export const readElements = (bytes: Buffer): BerElement[] => {
 
 /**
  * Validates a message against the grammar of RFC 4511 Appendix B, so that a lenient parser can neither loop on a
- * truncated element nor read an absent result code as success.
+ * truncated element nor read an absent result code as success. Entries and references have no result code.
  */
-export const readResponse = (message: Buffer): LdapResponse => {
+export const readResponse = (message: Buffer) => {
   const [envelope, ...trailing] = readElements(message)
   if (envelope?.tag !== TAG.sequence || trailing.length > 0) throw new LdapFault('not an LDAP message')
   const [id, operation, controls, ...surplus] = readElements(envelope.content)
@@ -144,7 +135,7 @@ const checkEntry = ([name, attributes, ...surplus]: BerElement[]): void => {
 
 const PAGED_RESULTS = '1.2.840.113556.1.4.319'
 
-/** Returns whether one of them has the cookie of a next page. */
+/** Returns whether one of them has the cookie of a next page (RFC 2696 §2). */
 const checkControls = ({ tag, content }: BerElement): boolean => {
   if (tag !== TAG.controls) throw new LdapFault('something after the protocol operation')
   let hasMorePages = false

@@ -59,10 +59,8 @@ export const personOf = (
   reached: Parameters<typeof accountNames>[1]
 ): DirectoryPerson => {
   const names = accountNames(entry && { username: usernameOf(entry), stableSubject: subjectOf(entry) }, reached)
-  if (entry === undefined) {
-    const { subject, username } = names
-    return { subject, name: '', email: '', username, issuer: DIRECTORY_ISSUER }
-  }
+  const { subject, username } = names
+  if (entry === undefined) return { subject, name: '', email: '', username, issuer: DIRECTORY_ISSUER }
   const displayName = firstText(entry, 'displayName')
   const createdAt =
     generalizedTime(firstText(entry, 'createTimestamp')) ?? generalizedTime(firstText(entry, 'whenCreated'))

@@ -37,18 +37,6 @@ export const subjectFilter = (subject: string): Filter | undefined => {
 
 type PersonSearch = NonNullable<DirectoryPlan['search']>
 
-interface TypedEntry {
-  readonly entry: FoundEntry
-  /** What was inserted into the filter when it was found. */
-  readonly text: string
-  readonly isExact: boolean
-  readonly isUsernameOwn: boolean
-  /** No other entry below the base has its username, however it was found. */
-  readonly isUsernameUnique: boolean
-  /** What was typed with its domain found this entry; without, it finds another. */
-  readonly isShared: boolean
-}
-
 /**
  * What was typed in full is tried first, then without the suffix of LDAP_DOMAIN. A failure if nothing matches, or more
  * than one entry.
@@ -57,13 +45,14 @@ export const findTyped = async (
   connection: LdapConnection,
   search: PersonSearch,
   { full, login }: { readonly full: string; readonly login: string }
-): Promise<TypedEntry | DirectoryFailure> => {
+) => {
   const byFull = await find(connection, search, full)
   // Asked for also when the full name was found: it may be somebody else's, and an unknown name must not take longer.
   const byLogin = login === full ? undefined : await find(connection, search, login)
   const found = byFull ?? byLogin
   if (found === undefined) return new DirectoryFailure('unknown-user', 'no entry matches the filter')
   if (found instanceof DirectoryFailure) return found
+  // Without its domain, what was typed finds another.
   const isShared =
     byFull !== undefined && byLogin !== undefined && (byLogin instanceof DirectoryFailure || byLogin.dn !== found.dn)
   const text = byFull === undefined ? login : full

@@ -144,25 +144,20 @@ export const isBeginning = (
   return key !== undefined && archivedMac(key, archived, archivedHash) === mac
 }
 
-export interface ChainWalk {
-  number: number
-  hash: string
-  /** Entries without a key that is known here, after one had taken over. */
-  unkeyed: number
-  /** Entries whose key no secret opens any more, from before the first key that one opens. */
-  uncheckable: number
-  /** Entries with a key that is not known here, all in all. */
-  unknown: number
-  /** As many of them there can be: where there is one more, a known key has been replaced. */
-  readonly mostUnknown: number
-}
+export type ChainWalk = ReturnType<typeof walkFrom>
 
-export const walkFrom = (
-  number: number,
-  hash: string,
-  unknown = 0,
-  mostUnknown = Number.POSITIVE_INFINITY
-): ChainWalk => ({ number, hash, unkeyed: 0, uncheckable: 0, unknown, mostUnknown })
+export const walkFrom = (number: number, hash: string, unknown = 0, mostUnknown = Number.POSITIVE_INFINITY) => ({
+  number,
+  hash,
+  /** Entries without a key that is known here, after one had taken over. */
+  unkeyed: 0,
+  /** Entries whose key no secret opens any more, from before the first key that one opens. */
+  uncheckable: 0,
+  /** Entries with a key that is not known here, all in all. */
+  unknown,
+  /** As many of them there can be: where there is one more, a known key has been replaced. */
+  mostUnknown
+})
 
 /** Moves on over these entries, which come next; false at the first that does not follow: the walk stays before it. */
 export const walkOver = (walk: ChainWalk, rows: readonly AuditRow[], keys: AuditKeys): boolean => {

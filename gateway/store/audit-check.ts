@@ -40,22 +40,12 @@ interface AuditCheckpoint {
 /** Entries of one step: a transaction of some tens of milliseconds. */
 const MOST = 2_000
 
-interface CheckStep {
-  readonly checkpoint: AuditCheckpoint
-  /** Whether everything new has been checked, and as much again as was asked for. */
-  readonly isDone: boolean
-  /** Entries of the pass over everything that were read in this step. */
-  readonly swept: number
-  /** New entries without a key, although one has taken over. */
-  readonly unkeyed: number
-}
-
 /**
  * Checks the next entries and stores how far it came. Undefined: another process is at it, or has done it.
  * @param sweep how many entries of the pass over everything to read, after what is new
  * @param leastAgeMs nothing is done if the last round ended since then
  */
-export const checkSome = (database: Database, sweep: number, leastAgeMs = 0): Promise<CheckStep | undefined> =>
+export const checkSome = (database: Database, sweep: number, leastAgeMs = 0) =>
   database.write(async manager => {
     const [lock] = await query<{ isOurs: boolean }>(manager, 'SELECT pg_try_advisory_xact_lock($1) AS "isOurs"', [
       AUDIT_CHECK_LOCK
@@ -93,12 +83,7 @@ export const lastChecked = (
   return { ...nothing, ...pass, verified: archived, hash: archivedHash }
 }
 
-const stepFrom = async (
-  manager: EntityManager,
-  before: AuditCheckpoint,
-  head: AuditHead,
-  sweep: number
-): Promise<CheckStep> => {
+const stepFrom = async (manager: EntityManager, before: AuditCheckpoint, head: AuditHead, sweep: number) => {
   const tail = walkFrom(before.verified, before.hash)
   const walkTo = (walk: ChainWalk, goal: number) =>
     walkPages(walk, Math.min(goal, walk.number + MOST), keysOf(manager), (after, most) =>
@@ -132,7 +117,15 @@ const stepFrom = async (
     fullAt: isFull ? now : before.fullAt,
     checkedAt: isDone ? now : before.checkedAt
   }
-  return { checkpoint, isDone, swept: again.number - before.swept, unkeyed: tail.unkeyed }
+  return {
+    checkpoint,
+    /** Whether everything new has been checked, and as much again as was asked for. */
+    isDone,
+    /** Entries of the pass over everything that were read in this step. */
+    swept: again.number - before.swept,
+    /** New entries without a key, although one has taken over. */
+    unkeyed: tail.unkeyed
+  }
 }
 
 /** Entries that were checked before and are gone, or are others now; undefined: none. */

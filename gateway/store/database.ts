@@ -14,7 +14,7 @@ import {
   tooLate
 } from './connection-pool.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
-import type { EmbeddedOptions, EmbeddedPostgres, NotificationSource } from './embedded-postgres.ts'
+import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
 import { clockOf, MIGRATION_LOCK, query } from './query.ts'
 import { hasPending } from './schema-release.ts'
 
@@ -32,27 +32,7 @@ const IDLE_TRANSACTION_MS = 10_000
 const MIGRATION_LOCK_TIMEOUT_MS = 1_000
 const ATTEMPTS = 3
 
-export interface Database {
-  /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds if Postgres is unavailable. */
-  read<T>(work: (manager: EntityManager) => Promise<T>): Promise<T>
-  /**
-   * One transaction (READ COMMITTED), repeated if it conflicts with another: `work` may run up to three times.
-   * @param patienceMs for what takes long on a large database, instead of the usual deadlines
-   */
-  write<T>(work: (manager: EntityManager) => Promise<T>, patienceMs?: number): Promise<T>
-  /** Whether Postgres responds within 2 s and is writable. Never throws. */
-  ping(): Promise<boolean>
-  /** The clock of the database, in milliseconds since the epoch. */
-  clock(): Promise<number>
-  /** Opens a connection beside the pool. */
-  readonly connect: Connect
-  /** Opens the connection for LISTEN. */
-  readonly connectListener: Connect
-  /** Set if this process runs the embedded Postgres; all notifications of the database arrive here. */
-  readonly notifications: NotificationSource | undefined
-  readonly embedded: boolean
-  close(): Promise<void>
-}
+export type Database = ReturnType<typeof describe>
 
 /** All in milliseconds. */
 export interface DatabaseDeadlines {
@@ -97,7 +77,9 @@ export const openDatabase = async (options: DatabaseOptions): Promise<Database> 
     })
     const listenAddresses = options.listenUrl === undefined ? addresses : addressesOf(options.listenUrl)
     return describe(opened, deadlines, embedded, {
+      /** Opens a connection beside the pool. */
       connect: createConnector(addresses, 'portaria'),
+      /** Opens the connection for LISTEN. */
       connectListener: createConnector(listenAddresses, 'portaria-listen')
     })
   } catch (error) {
@@ -124,8 +106,8 @@ const describe = (
   opened: Opened,
   deadlines: DatabaseDeadlines,
   embedded: EmbeddedPostgres | undefined,
-  connectors: Pick<Database, 'connect' | 'connectListener'>
-): Database => {
+  connectors: { readonly connect: Connect; readonly connectListener: Connect }
+) => {
   let pinging: Promise<boolean> | undefined
   let closing: Promise<void> | undefined
   const { workMs } = deadlines
@@ -140,12 +122,19 @@ const describe = (
   // On a server that is read-only this fails, so the connection is replaced, and the next may lead to the new primary.
   const ping = () => use(opened, PING_TIMEOUT_MS, manager => manager.query(WRITE).then(() => true))
   return {
-    read: work =>
+    /** Statements outside a transaction. Throws {@link DatabaseUnavailable} within seconds if Postgres is unavailable. */
+    read: <T>(work: Work<T>): Promise<T> =>
       use(opened, workMs, (manager, isPooled) =>
         // The next statement may reach another connection of the pooler, with another limit.
         isPooled ? inTransaction(work)(manager, isPooled) : work(manager)
       ),
-    write: (work, patienceMs) => again(() => use(opened, patienceMs ?? workMs, inTransaction(work, patienceMs))),
+    /**
+     * One transaction (READ COMMITTED), repeated if it conflicts with another: `work` may run up to three times.
+     * @param patienceMs for what takes long on a large database, instead of the usual deadlines
+     */
+    write: <T>(work: Work<T>, patienceMs?: number): Promise<T> =>
+      again(() => use(opened, patienceMs ?? workMs, inTransaction(work, patienceMs))),
+    /** Whether Postgres responds within 2 s and is writable. Never throws. */
     ping() {
       pinging ??= ping()
         .catch(() => false)
@@ -154,8 +143,10 @@ const describe = (
         })
       return pinging
     },
+    /** The clock of the database, in milliseconds since the epoch. */
     clock: () => use(opened, workMs, clockOf),
     ...connectors,
+    /** Set if this process runs the embedded Postgres; all notifications of the database arrive here. */
     notifications: embedded?.notifications,
     embedded: embedded !== undefined,
     close() {

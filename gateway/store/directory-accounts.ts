@@ -4,7 +4,7 @@ import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
 import { type Database, readRows } from './database.ts'
 import { applyGroups } from './granted-access.ts'
-import { query } from './query.ts'
+import { HOLDS_LOGIN, query } from './query.ts'
 
 export interface DueAccount {
   readonly userId: number
@@ -130,13 +130,7 @@ const LIVE = `
   directory_accounts a JOIN users u ON u.id = a.user_id AND NOT u.disabled
   WHERE a.ended_at IS NULL AND EXISTS (
     SELECT FROM provider_links l WHERE l.user_id = a.user_id AND l.provider = 'ldap'
-  ) AND (
-    EXISTS (SELECT FROM sessions s WHERE s.user_id = a.user_id AND s.expires_at > now())
-    OR EXISTS (
-      SELECT FROM personal_tokens t
-      WHERE t.user_id = a.user_id AND t.expires_at > now() AND t.version >= u.lowest_accepted_version
-    )
-  )`
+  ) AND ${HOLDS_LOGIN}`
 const COUNT = `SELECT count(*)::int AS live, count(a.missing_since)::int AS missing FROM ${LIVE}`
 const BEFORE = (ms: string) => `now() - ${ms}::float8 * interval '1 millisecond'`
 // Of several accounts, the one that last logged in.

@@ -4,7 +4,7 @@ import type { RevokedToken } from '../tokens/revocations.ts'
 import { raiseVersions } from './access-changes.ts'
 import { appendAudit, appendAudits } from './audit-entry.ts'
 import type { Database } from './database.ts'
-import { lockAccess, query, sha256, storableKey } from './query.ts'
+import { HOLDS_LOGIN, lockAccess, query, sha256, storableKey } from './query.ts'
 import { revokeTokens } from './token-state.ts'
 
 /** What the provider knows a login by. */
@@ -93,12 +93,7 @@ export const endOtherTenants = (database: Database, admitted: readonly string[])
 
 const OF_OTHER_TENANTS = `
   SELECT u.id, g.tenant FROM person_groups g JOIN users u ON u.id = g.user_id
-  WHERE g.provider = 'cloudidp' AND g.tenant <> '' AND lower(g.tenant) <> ALL ($1::text[]) AND (
-    EXISTS (SELECT FROM sessions s WHERE s.user_id = u.id AND s.expires_at > now())
-    OR EXISTS (
-      SELECT FROM personal_tokens t
-      WHERE t.user_id = u.id AND t.expires_at > now() AND t.version >= u.lowest_accepted_version
-    ))
+  WHERE g.provider = 'cloudidp' AND g.tenant <> '' AND lower(g.tenant) <> ALL ($1::text[]) AND ${HOLDS_LOGIN}
   ORDER BY u.id`
 
 // A session that has ended never comes back; its subject may log in anew, with a later ID token.

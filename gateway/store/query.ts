@@ -123,6 +123,14 @@ export const canonicalJson = (value: Json): string => {
 /** SHA-256 as lower-case hex. */
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
+/** Whether the user `u` has a live session or access token. */
+export const HOLDS_LOGIN = `(
+  EXISTS (SELECT FROM sessions s WHERE s.user_id = u.id AND s.expires_at > now())
+  OR EXISTS (
+    SELECT FROM personal_tokens t
+    WHERE t.user_id = u.id AND t.expires_at > now() AND t.version >= u.lowest_accepted_version
+  ))`
+
 /** Carries changes of access: see access-changes.ts. */
 export const ACCESS_CHANNEL = 'portaria_access'
 
