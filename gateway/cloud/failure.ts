@@ -59,11 +59,7 @@ export const asOAuthFailure = (thrown: unknown, fallback: OAuthReason): OAuthFai
 
 const causes = (thrown: unknown): Error[] => {
   const chain: Error[] = []
-  let current = thrown
-  while (current instanceof Error && chain.length < 5) {
-    chain.push(current)
-    current = current.cause
-  }
+  for (let error = thrown; error instanceof Error && chain.length < 5; error = error.cause) chain.push(error)
   return chain
 }
 

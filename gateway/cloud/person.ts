@@ -96,8 +96,6 @@ const checkTenant = (idToken: Claims | undefined, settings: PersonSettings, user
 
 const MAX_VALUE_LENGTH = 512
 
-type ClaimedGroups = Pick<ProvenPerson, 'groups' | 'groupsCutOff'>
-
 /**
  * Without CLOUDIDP_ISSUER, an Entra account is linked by its Graph `id`, which equals the `oid` of its ID token within one
  * tenant. Only a tenant named in the settings is trusted; an e-mail address never is.
@@ -118,7 +116,7 @@ export const linkWithoutIssuer = (
  *
  * @param claim its name, or a dotted path such as `realm_access.roles`
  */
-const claimedGroups = (claim: string, idToken: Claims, profile: Claims): ClaimedGroups => {
+const claimedGroups = (claim: string, idToken: Claims, profile: Claims) => {
   for (const claims of [idToken, profile]) {
     if (isCutOff(claim, claims)) return { groups: [], groupsCutOff: true }
     const groups = valuesOf(valueAt(claims, claim))

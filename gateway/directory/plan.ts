@@ -21,7 +21,8 @@ export const planOf = (settings: LdapSettings) => {
   const bindsByDn = rdns.length > 0
   const quote = bindsByDn ? escapeDnValue : (value: string) => value
   const searchTemplate = settings.searchFilter ?? (bindsByDn ? '(uid={{username}})' : '(sAMAccountName={{username}})')
-  const groups = filterOf(settings.groupFilter ?? GROUP_FILTER)
+  const fillSearch = filterOf(searchTemplate)
+  const fillGroups = filterOf(settings.groupFilter ?? GROUP_FILTER)
   return {
     settings,
     /** If set, people are searched for first, then bound by the DN that was found. */
@@ -36,21 +37,20 @@ export const planOf = (settings: LdapSettings) => {
     mayHaveTwoNames: mayHaveTwoNames(settings),
     /** If there is no service account. */
     bindName: (username: string) => fillPlaceholders(bindTemplate, { username }, quote),
-    search: searchBase === undefined ? undefined : { base: searchBase, ...searchOf(searchTemplate) },
+    search:
+      searchBase === undefined
+        ? undefined
+        : {
+            base: searchBase,
+            filter: (username: string) => fillSearch({ username }),
+            /** A login is inserted as whole values only, so that what finds an entry is a name of that entry. */
+            comparesWholeValues: comparesWholeValues(searchTemplate)
+          },
     /** Where and how to search for groups, for directories that do not list them in the person's entry. */
     groups:
       groupBase === undefined
         ? undefined
-        : { base: groupBase, filter: (dn: string, username: string) => groups({ dn, username }) }
-  }
-}
-
-const searchOf = (template: string) => {
-  const filter = filterOf(template)
-  return {
-    filter: (username: string) => filter({ username }),
-    /** A login is inserted as whole values only, so that what finds an entry is a name of that entry. */
-    comparesWholeValues: comparesWholeValues(template)
+        : { base: groupBase, filter: (dn: string, username: string) => fillGroups({ dn, username }) }
   }
 }
 

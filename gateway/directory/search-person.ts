@@ -89,8 +89,12 @@ export const isToldApart = async (
 ): Promise<boolean> => {
   if (hasStableSubject(entry)) return true
   const username = usernameOf(entry)
-  if (username === undefined)
-    return foundBy !== undefined && !(await isAnothersName(connection, search.base, entry, foundBy))
+  if (username === undefined) {
+    if (foundBy === undefined) return false
+    const name = escapeFilterValue(foundBy)
+    const { entries, isCut } = await entriesWith(connection, search.base, `(|(uid=${name})(sAMAccountName=${name}))`)
+    return !isCut && entries.every(({ dn }) => dn === entry.dn)
+  }
   if (await isOnlyOne(connection, search.base, entry)) return true
   const byUsername = search.comparesWholeValues ? await find(connection, search, username) : undefined
   return !(byUsername instanceof DirectoryFailure) && byUsername?.dn === entry.dn
@@ -134,17 +138,6 @@ export const isOnlyOne = async (connection: LdapConnection, base: string, entry:
   const attribute = firstText(entry, 'sAMAccountName') === '' ? 'uid' : 'sAMAccountName'
   const { entries, isCut } = await entriesWith(connection, base, `(${attribute}=${escapeFilterValue(username)})`)
   return entries.length === 1 && !isCut
-}
-
-const isAnothersName = async (
-  connection: LdapConnection,
-  base: string,
-  entry: FoundEntry,
-  name: string
-): Promise<boolean> => {
-  const value = escapeFilterValue(name)
-  const { entries, isCut } = await entriesWith(connection, base, `(|(uid=${value})(sAMAccountName=${value}))`)
-  return isCut || entries.some(({ dn }) => dn !== entry.dn)
 }
 
 const entriesWith = (connection: LdapConnection, base: string, filter: string) =>

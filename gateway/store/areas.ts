@@ -44,7 +44,7 @@ export const createArea = (database: Database, actor: Actor, name: string): Prom
 
 const addArea = async (manager: EntityManager, actor: Actor, name: string): Promise<AreaRow> => {
   const insert = 'INSERT INTO areas (name) VALUES ($1) RETURNING id, name'
-  const [area] = await unlessTaken(query<AreaRow>(manager, insert, [usableName(name)]))
+  const [area] = await unlessTaken(query<AreaRow>(manager, insert, [requireName(areaName(name), 'bad-area-name')]))
   if (area === undefined) throw new Error('the new area was not stored')
   await appendAudit(manager, { actor, action: 'area.create', target: `area:${area.id}`, after: { name: area.name } })
   return area
@@ -77,7 +77,7 @@ const MEMBERS_MS = 120_000
 /** A new name changes the access of everyone in the area. Throws NotFound, BadRequest, Conflict. */
 export const renameArea = (database: Database, actor: Actor, id: number, name: string): Promise<AreaRow> =>
   database.write(async manager => {
-    const wanted = usableName(name)
+    const wanted = requireName(areaName(name), 'bad-area-name')
     await lockAccess(manager)
     const area = await getArea(manager, id)
     if (area.name === wanted) return area
@@ -160,5 +160,3 @@ const unlessTaken = <T>(work: Promise<T>): Promise<T> =>
       ? new Conflict({ cause: error, reason: 'area-name-taken', message: 'There is already an area of this name' })
       : error
   })
-
-const usableName = (name: unknown): string => requireName(areaName(name), 'bad-area-name')

@@ -1,6 +1,6 @@
 // Moves the oldest entries of the audit log into a file that can be verified without the database; the chain goes on from there.
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { EntityManager } from 'typeorm'
 import type { SealingSecret } from '../tokens/sealed-keys.ts'
@@ -146,15 +146,8 @@ const writeFile = async (file: string, replaces: boolean, room: number, write: W
   } finally {
     await handle.close()
   }
-  await syncFolder(await open(dirname(file)))
-}
-
-const syncFolder = async (folder: FileHandle): Promise<void> => {
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
+  const folder = await open(dirname(file))
+  await folder.sync().finally(() => folder.close())
 }
 
 /** From here on the log begins after these entries, which may be removed. No process checks them meanwhile. */

@@ -53,12 +53,6 @@ export const readAuditHead = async (manager: EntityManager, isLocked = false): P
   return head
 }
 
-/** Whether there are entries that the head does not count: only something outside the gateway writes these. */
-export const isBeyondHead = async (manager: EntityManager, entries: number): Promise<boolean> =>
-  (await query(manager, BEYOND, [entries])).length > 0
-
-const BEYOND = 'SELECT FROM audit_events WHERE id > $1 AND id > (SELECT entries FROM audit_head) LIMIT 1'
-
 // Numbers as float8, which pg reads as numbers: exact beyond any log.
 const COLUMNS = `
   SELECT e.id::float8 AS id, e.at, e.actor_id AS "actorId", e.actor_username AS "actorUsername", e.action, e.target,

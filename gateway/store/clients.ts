@@ -67,7 +67,7 @@ const create = (
 ) =>
   database.write(async (manager): Promise<ClientWithSecret> => {
     await lockAccess(manager)
-    const name = usableName(wish.name)
+    const name = requireName(plainName(wish.name), 'client-name')
     const [expiresAt, addresses] = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
     if ((await findClient(manager, name)) !== undefined)
       throw new Conflict({ reason: 'client-name-taken', message: NAME_TAKEN })
@@ -99,7 +99,7 @@ const update = (
   database.write(async manager => {
     await lockAccess(manager)
     const before = await getClient(manager, id)
-    const name = change.name === undefined ? before.name : usableName(change.name)
+    const name = change.name === undefined ? before.name : requireName(plainName(change.name), 'client-name')
     const other = await findClient(manager, name)
     if (other !== undefined && other.id !== id) throw new Conflict({ reason: 'client-name-taken', message: NAME_TAKEN })
     const expiresAt = change.expiresAt === undefined ? dateOf(before.expiresAt) : expiry(change.expiresAt)
@@ -222,7 +222,6 @@ export const createClients = (database: Database, profiles?: () => readonly stri
 const newSecret = (): string => `ps_${randomBytes(32).toString('base64url')}`
 const target = (id: number): string => `client:${id}`
 const dateOf = (text: string): Date | null => (text === '' ? null : new Date(text))
-const usableName = (text: string): string => requireName(plainName(text), 'client-name')
 
 const expiry = (text: string | null | undefined): Date | null => {
   if (text === null || text === undefined || text === '') return null

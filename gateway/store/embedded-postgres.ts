@@ -35,17 +35,7 @@ const MAX_SOCKET_PATH_BYTES = 100
  */
 const UNOPTIMIZED = ['--liftoff-only', '--no-wasm-tier-up', '--no-wasm-dynamic-tiering', '--wasm-lazy-compilation']
 
-export interface NotificationSource {
-  /** Calls back for each NOTIFY on ACCESS_CHANNEL; returns a function that stops it. */
-  subscribe(onPayload: (payload: string) => void): () => void
-}
-
-export interface EmbeddedPostgres {
-  readonly connection: ReturnType<typeof connectionTo>
-  /** Undefined if another process runs the database and this one only connected to it. */
-  readonly notifications: NotificationSource | undefined
-  close(): Promise<void>
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof openEmbeddedPostgres>>
 
 export interface EmbeddedOptions {
   dataDir: string
@@ -54,7 +44,7 @@ export interface EmbeddedOptions {
 }
 
 /** Starts the embedded Postgres in `dataDir`. A second gateway is refused; a command connects to the one that is running. */
-export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptions): Promise<EmbeddedPostgres> => {
+export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptions) => {
   const home = writableFolder(dataDir)
   const folder = socketFolder(home)
   const lock = lockDataDir(home) ?? (role === 'command' ? await joinOrLock(home, folder) : undefined)
@@ -62,6 +52,7 @@ export const openEmbeddedPostgres = async ({ dataDir, log, role }: EmbeddedOptio
   const isServed = lock !== undefined && (await answers(socketPath(folder)))
   if (isServed) lock.release()
   if (lock === undefined || isServed) {
+    // The process that runs the database has the notifications.
     if (role === 'command') return { connection: connectionTo(folder), notifications: undefined, close: async () => {} }
     throw new Error(
       `another gateway already runs on the data directory ${home}; stop it, or set DATA_DIR or DATABASE_URL`
@@ -101,15 +92,16 @@ const start = async (
   folder: string,
   lock: DataDirLock,
   { log, role }: Pick<EmbeddedOptions, 'log' | 'role'>
-): Promise<EmbeddedPostgres> => {
+) => {
   chmodSync(home, 0o700)
   const path = socketPath(folder)
   for (const flag of UNOPTIMIZED) setFlagsFromString(flag)
   const database = await PGlite.create({ dataDir: join(home, 'postgres') }).catch(cannotOpen)
   await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
   // PGlite is one session: a notification arrives with the answer to the client that sent the last message, so it is heard here.
-  const notifications: NotificationSource = {
-    subscribe: onPayload =>
+  const notifications = {
+    /** Calls back for each NOTIFY on ACCESS_CHANNEL; returns a function that stops it. */
+    subscribe: (onPayload: (payload: string) => void): (() => void) =>
       database.onNotification((channel, payload) => {
         if (channel === ACCESS_CHANNEL) onPayload(payload)
       })

@@ -85,9 +85,7 @@ export const storableText = (value: unknown, max = MAX_TEXT_CODE_POINTS): string
   return clean.length <= max ? clean : [...clean].slice(0, max).join('')
 }
 
-/**
- * Text that identifies someone: kept unchanged or refused (`undefined`), because two altered ones could become equal.
- */
+/** Identifies someone: kept unchanged or refused (`undefined`), because two altered texts could become equal. */
 export const storableKey = (value: unknown, max = 512): string | undefined => {
   if (typeof value !== 'string' || value === '' || value.length > max) return undefined
   return value.includes('\0') || !value.isWellFormed() ? undefined : value

@@ -70,11 +70,7 @@ export const createRegranting = ({ database, table, log, now = Date.now }: Regra
       const pauseMs = Math.min(500 * 2 ** failures++, MAX_PAUSE_MS)
       log.warn({ err: error, pauseMs }, 'the changed grants could not be applied to everyone yet; trying again')
       state = 'degraded'
-      retry = setTimeout(
-        task(() => enqueue(work)),
-        pauseMs
-      )
-      retry.unref()
+      retry = setTimeout(task(enqueue), pauseMs, work).unref()
     }
   }
   const enqueue = (work: () => Promise<void>): Promise<void> => {
