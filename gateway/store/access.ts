@@ -4,9 +4,9 @@ import { BadRequest, Conflict, LastAdmin } from '../errors.ts'
 import { fitsToken } from '../tokens/access-token.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, writeAccess } from './database.ts'
 import { type AccessNames, getPerson, type StoredPerson } from './people.ts'
-import { lockAccess, lockPeople, query } from './query.ts'
+import { lockPeople, query } from './query.ts'
 
 /** Throws LastAdmin if this person is the only enabled Admin by assignment. Requires the access lock. */
 const refuseLastAdmin = async (manager: EntityManager, id: number): Promise<void> => {
@@ -34,8 +34,7 @@ export const setAccess = (
   profiles?: readonly string[],
   isCurrent?: (version: number) => boolean
 ): Promise<StoredPerson> =>
-  database.write(async manager => {
-    await lockAccess(manager)
+  writeAccess(database, async manager => {
     await lockPeople(manager, [id])
     const person = await getPerson(manager, id)
     if (isCurrent?.(person.version) === false)
@@ -71,8 +70,7 @@ export const changeAccess = async (
 
 /** Ends every token of the person; they may log in again. Throws NotFound. */
 export const revokePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
-  database.write(async manager => {
-    await lockAccess(manager)
+  writeAccess(database, async manager => {
     await getPerson(manager, id)
     await raiseVersions(manager, [id], true)
     await appendAudit(manager, { actor, action: 'person.revoke', target: `user:${id}` })
@@ -83,8 +81,7 @@ export const revokePerson = (database: Database, actor: Actor, id: number): Prom
  * stay ended. Does nothing if already done. Throws NotFound, LastAdmin.
  */
 export const setDisabled = (database: Database, actor: Actor, id: number, disabled: boolean): Promise<void> =>
-  database.write(async manager => {
-    await lockAccess(manager)
+  writeAccess(database, async manager => {
     const person = await getPerson(manager, id)
     if (person.disabled === disabled) return
     if (disabled && person.assigned.profiles.includes('Admin')) await refuseLastAdmin(manager, id)

@@ -4,7 +4,7 @@ import { Conflict, NotFound } from '../errors.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import { type Database, readRows } from './database.ts'
+import { type Database, readRows, writeAccess } from './database.ts'
 import { databaseCode } from './database-errors.ts'
 import {
   type Bounds,
@@ -37,10 +37,7 @@ export const listProfiles = async (database: Database, known?: readonly string[]
 
 /** Throws BadRequest for an unusable name, Conflict for one that already exists in any case. */
 export const createArea = (database: Database, actor: Actor, name: string): Promise<AreaRow> =>
-  database.write(async manager => {
-    await lockAccess(manager)
-    return addArea(manager, actor, name)
-  })
+  writeAccess(database, manager => addArea(manager, actor, name))
 
 const addArea = async (manager: EntityManager, actor: Actor, name: string): Promise<AreaRow> => {
   const insert = 'INSERT INTO areas (name) VALUES ($1) RETURNING id, name'
@@ -98,25 +95,28 @@ export const renameArea = (database: Database, actor: Actor, id: number, name: s
 
 /** People whose main area it was get the first of their other areas as main area, or none. Throws NotFound, Conflict. */
 export const deleteArea = (database: Database, actor: Actor, id: number): Promise<void> =>
-  database.write(async manager => {
-    await lockAccess(manager)
-    const area = await getArea(manager, id)
-    const people = await lockMembers(manager, id)
-    await refuseGranted(manager, area)
-    // Grants that return give the area again, but under another id.
-    await query(manager, FORGET_GRANTED, [id])
-    await query(manager, 'DELETE FROM user_areas WHERE area_id = $1', [id])
-    await query(manager, NEXT_MAIN_AREA, [id])
-    await query(manager, 'DELETE FROM areas WHERE id = $1', [id])
-    await raiseVersions(manager, people)
-    await appendAudit(manager, {
-      actor,
-      action: 'area.delete',
-      target: `area:${id}`,
-      before: { name: area.name },
-      details: { people: people.length }
-    })
-  }, MEMBERS_MS)
+  writeAccess(
+    database,
+    async manager => {
+      const area = await getArea(manager, id)
+      const people = await lockMembers(manager, id)
+      await refuseGranted(manager, area)
+      // Grants that return give the area again, but under another id.
+      await query(manager, FORGET_GRANTED, [id])
+      await query(manager, 'DELETE FROM user_areas WHERE area_id = $1', [id])
+      await query(manager, NEXT_MAIN_AREA, [id])
+      await query(manager, 'DELETE FROM areas WHERE id = $1', [id])
+      await raiseVersions(manager, people)
+      await appendAudit(manager, {
+        actor,
+        action: 'area.delete',
+        target: `area:${id}`,
+        before: { name: area.name },
+        details: { people: people.length }
+      })
+    },
+    MEMBERS_MS
+  )
 
 const NEXT_MAIN_AREA = `
   UPDATE users u SET main_area_id = (

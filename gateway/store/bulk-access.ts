@@ -4,10 +4,10 @@ import { BadRequest, GatewayError } from '../errors.ts'
 import { changeAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, writeAccess } from './database.ts'
 import { DatabaseUnavailable } from './database-errors.ts'
-import { type AccessNames, findPerson } from './people.ts'
-import { lockAccess, lockPeople, query } from './query.ts'
+import { type AccessNames, getPerson } from './people.ts'
+import { lockPeople, query } from './query.ts'
 
 interface Names {
   add?: readonly string[]
@@ -46,7 +46,9 @@ export const changeAccessOfMany = async (
   const outcome: BulkOutcome = { changed: 0, failed: [] }
   for (let at = 0; at < change.ids.length; at += PORTION) {
     const ids = change.ids.slice(at, at + PORTION)
-    const part = await database.write(manager => changePortion(manager, actor, ids, change)).catch(unlessUnavailable)
+    const part = await writeAccess(database, manager => changePortion(manager, actor, ids, change)).catch(
+      unlessUnavailable
+    )
     if (part === undefined) {
       outcome.failed.push(...change.ids.slice(at).map(id => ({ id, code: DatabaseUnavailable.code })))
       break
@@ -62,7 +64,6 @@ const unlessUnavailable = (error: unknown): undefined => {
 }
 
 const changePortion = async (manager: EntityManager, actor: Actor, ids: readonly number[], change: BulkChange) => {
-  await lockAccess(manager)
   await lockPeople(manager, ids)
   const failed: BulkOutcome['failed'] = []
   const changed = new Map<number, AuditEntry>()
@@ -84,8 +85,7 @@ const changeOne = async (
   change: BulkChange
 ): Promise<AuditEntry | string | undefined> => {
   try {
-    const person = await findPerson(manager, id)
-    if (person === undefined || person.user.provider === 'client') return 'GW_NOT_FOUND'
+    const person = await getPerson(manager, id)
     const wanted = merged(person.assigned, change)
     // Checked before anything is written, because the transaction continues for the others.
     if (change.areaPrincipal !== undefined && !wanted.areas.includes(change.areaPrincipal)) return BadRequest.code

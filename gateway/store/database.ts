@@ -15,7 +15,7 @@ import {
 } from './connection-pool.ts'
 import { DatabaseUnavailable, isMisconfigured, isRetryable, isUnavailable } from './database-errors.ts'
 import type { EmbeddedOptions, EmbeddedPostgres } from './embedded-postgres.ts'
-import { clockOf, MIGRATION_LOCK, query } from './query.ts'
+import { clockOf, lockAccess, MIGRATION_LOCK, query } from './query.ts'
 import { hasPending } from './schema-release.ts'
 
 /** DATABASE_POOL_SIZE */
@@ -297,6 +297,13 @@ export const bind = <Operations extends Readonly<Record<string, Operation>>>(
   const bound = Object.entries(operations).map(([name, operation]) => [name, operation.bind(undefined, database)])
   return Object.fromEntries(bound)
 }
+
+/** One transaction, during which no other change of access, area or state runs, on any instance. */
+export const writeAccess = <T>(database: Database, work: Work<T>, patienceMs?: number): Promise<T> =>
+  database.write(async manager => {
+    await lockAccess(manager)
+    return work(manager)
+  }, patienceMs)
 
 /** Runs one statement outside a transaction. */
 export const readRows = <Row>(database: Database, statement: string, values?: readonly unknown[]): Promise<Row[]> =>

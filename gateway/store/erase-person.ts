@@ -4,10 +4,10 @@ import { BadRequest, Conflict } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'
 import { digestOf } from './audit-chain.ts'
 import { type Actor, appendAudit, keysOf } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, writeAccess } from './database.ts'
 import { guardsOfPerson } from './login-names.ts'
 import { getPerson, type StoredPerson } from './people.ts'
-import { lockAccess, lockPeople, query } from './query.ts'
+import { lockPeople, query } from './query.ts'
 
 /**
  * Ends every token of the person, and removes names, e-mail, links, access, sessions and addresses, also from entries of
@@ -27,8 +27,7 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
     erased.last = portion.last
     isFull = portion.isFull
   }
-  await database.write(async manager => {
-    await lockAccess(manager)
+  await writeAccess(database, async manager => {
     await lockPeople(manager, [id])
     const { user } = await getErasable(manager, id, username)
     await raiseVersions(manager, [id], true)

@@ -2,8 +2,8 @@
 import type { EntityManager } from 'typeorm'
 import { type Grant, type Grants, groupKey, namesIn } from '../routes/grants.ts'
 import { type Actor, appendAudits } from './audit-entry.ts'
-import type { Database } from './database.ts'
-import { GRANTS_LOCK, lockAccess, query } from './query.ts'
+import { type Database, writeAccess } from './database.ts'
+import { GRANTS_LOCK, query } from './query.ts'
 
 /** The grants of an instance's route files. */
 export interface LoadedGrants {
@@ -41,8 +41,7 @@ export const loadGrants = (
   { grants, profiles, changedAt }: LoadedGrants,
   replacesAbandoned = false
 ): Promise<GrantsProgress> =>
-  database.write(async manager => {
-    await lockAccess(manager)
+  writeAccess(database, async manager => {
     await query(manager, CREATE_PROFILES, [profiles])
     const areas = await query<{ id: number; name: string }>(manager, CREATE_AREAS, [namesIn(grants.list, 'areas')])
     const [known] = await query<Checked>(manager, `${COMPARED} FOR UPDATE`, [grants.checksum, changedAt])

@@ -4,9 +4,9 @@ import { Conflict } from '../errors.ts'
 import type { Provider } from '../identity.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
-import { type Database, readRows } from './database.ts'
+import { type Database, readRows, writeAccess } from './database.ts'
 import { getPerson } from './people.ts'
-import { lockAccess, query } from './query.ts'
+import { query } from './query.ts'
 
 export type Link = [provider: Provider, issuer: string, subject: string]
 
@@ -156,8 +156,7 @@ const MOVE = 'UPDATE provider_links SET subject = $4 WHERE provider = $1 AND iss
  * Conflict if `newId` has access of its own, is disabled, has no link, or is `oldId`.
  */
 export const relinkPerson = (database: Database, actor: Actor, oldId: number, newId: number): Promise<number> =>
-  database.write(async manager => {
-    await lockAccess(manager)
+  writeAccess(database, async manager => {
     await getPerson(manager, oldId)
     const { assigned, disabled } = await getPerson(manager, newId)
     if (oldId === newId) throw new Conflict({ reason: 'relink-to-itself' })

@@ -3,8 +3,8 @@ import type { EntityManager } from 'typeorm'
 import type { RevokedToken } from '../tokens/revocations.ts'
 import { raiseVersions } from './access-changes.ts'
 import { appendAudit, appendAudits } from './audit-entry.ts'
-import type { Database } from './database.ts'
-import { HOLDS_LOGIN, lockAccess, query, sha256, storableKey } from './query.ts'
+import { type Database, writeAccess } from './database.ts'
+import { HOLDS_LOGIN, query, sha256, storableKey } from './query.ts'
 import { revokeTokens } from './token-state.ts'
 
 /** What the provider knows a login by. */
@@ -77,19 +77,22 @@ const TENANT_MS = 120_000
 
 /** Ends what people of tenants hold that are not admitted any more; returns their number. @param admitted in lower case */
 export const endOtherTenants = (database: Database, admitted: readonly string[]): Promise<number> =>
-  database.write(async manager => {
-    // Of several processes that start together, one ends them.
-    await lockAccess(manager)
-    const people = await query<{ id: number; tenant: string }>(manager, OF_OTHER_TENANTS, [admitted])
-    const ids = people.map(({ id }) => id)
-    await raiseVersions(manager, ids, true)
-    const ended = { actor: { id: null, username: 'cloudidp' }, action: 'person.ended-by-tenant' }
-    await appendAudits(
-      manager,
-      people.map(({ id, tenant }) => ({ ...ended, target: `user:${id}`, details: { tenant } }))
-    )
-    return people.length
-  }, TENANT_MS)
+  // Of several processes that start together, one ends them.
+  writeAccess(
+    database,
+    async manager => {
+      const people = await query<{ id: number; tenant: string }>(manager, OF_OTHER_TENANTS, [admitted])
+      const ids = people.map(({ id }) => id)
+      await raiseVersions(manager, ids, true)
+      const ended = { actor: { id: null, username: 'cloudidp' }, action: 'person.ended-by-tenant' }
+      await appendAudits(
+        manager,
+        people.map(({ id, tenant }) => ({ ...ended, target: `user:${id}`, details: { tenant } }))
+      )
+      return people.length
+    },
+    TENANT_MS
+  )
 
 const OF_OTHER_TENANTS = `
   SELECT u.id, g.tenant FROM person_groups g JOIN users u ON u.id = g.user_id

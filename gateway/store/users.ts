@@ -3,13 +3,13 @@ import { revokePerson, setAccess, setDisabled } from './access.ts'
 import { areasFor, createArea, deleteArea, listAreas, listProfiles, renameArea } from './areas.ts'
 import type { Actor } from './audit-entry.ts'
 import { type BulkChange, changeAccessOfMany } from './bulk-access.ts'
-import { bind, type Database } from './database.ts'
+import { bind, type Database, writeAccess } from './database.ts'
 import { erasePerson } from './erase-person.ts'
 import { applyGroupsOf } from './granted-access.ts'
 import { listGrants } from './granted-items.ts'
 import { relinkPerson } from './links.ts'
 import { type AccessNames, findByUsername, findPeople, findPerson, listPeople, loadItem } from './people.ts'
-import { type Bounds, lockAccess } from './query.ts'
+import type { Bounds } from './query.ts'
 import { type ConfirmedPerson, syncPerson } from './sync-person.ts'
 
 export type { Actor } from './audit-entry.ts'
@@ -36,10 +36,7 @@ export const createUsers = (database: Database, files?: FromRouteFiles, lists = 
   ...bind(database, {
     applyGroups: applyGroupsOf,
     areasFor: (on: Database, actor: Actor, names: readonly string[]) =>
-      on.write(async manager => {
-        await lockAccess(manager)
-        return areasFor(manager, actor, names)
-      }),
+      writeAccess(on, manager => areasFor(manager, actor, names)),
     createArea,
     deleteArea,
     erasePerson,
