@@ -1,7 +1,7 @@
 // Provides /health, /metrics and the admin API with the state of this process and, where asked, of all instances.
 import { setTimeout } from 'node:timers/promises'
 import { createInstallation } from './admin/installation.ts'
-import { statusOf } from './admin/own-status.ts'
+import { statusOf } from './admin/status.ts'
 import type { CloudParts } from './cloud/start-cloud.ts'
 import type { Forwarding, ForwardingParts } from './forwarding.ts'
 import type { Certificates } from './listener/certificates.ts'

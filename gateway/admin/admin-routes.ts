@@ -5,7 +5,6 @@ import type { AdminParts } from './admin-parts.ts'
 import { areaEndpoints } from './area-routes.ts'
 import { auditEndpoints } from './audit-routes.ts'
 import { clientEndpoints } from './client-routes.ts'
-import { grantEndpoints } from './grant-routes.ts'
 import { heldBackEndpoints } from './held-back-routes.ts'
 import { matrixEndpoints } from './matrix-routes.ts'
 import { peopleEndpoints } from './people-routes.ts'
@@ -16,7 +15,6 @@ export const adminRoutes = (app: FastifyInstance, parts: AdminParts): void => {
   const endpoints: Endpoints = {
     ...peopleEndpoints(parts),
     ...heldBackEndpoints(parts),
-    ...grantEndpoints(parts),
     ...clientEndpoints(parts),
     ...areaEndpoints(parts),
     ...auditEndpoints(parts),

@@ -1,11 +1,26 @@
-// Lets Admins manage areas, and lists profiles.
-import { type Asked, type Endpoints, pageFrom } from '../http/own-requests.ts'
-import { closed, integer, object, string } from '../values/json-schema.ts'
+// Lets Admins manage areas, and lists profiles and what groups are granted, and to how many.
+import { type Asked, type Endpoints, pageFrom, pageOf, pagingQuery } from '../http/own-requests.ts'
+import { array, closed, integer, object, string } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 
 const nameSchema = closed({ name: { type: 'string', minLength: 1, maxLength: 256 } })
 
 const namedSchema = object({ id: integer, name: string })
+
+const grantSchema = object({
+  group: { ...string, description: 'DN of a directory group, or value of the claim' },
+  provider: { type: 'string', enum: ['ldap', 'cloudidp'] },
+  tenant: { ...string, description: "'' for any tenant" },
+  profiles: array(string),
+  areas: array(string),
+  place: { ...string, description: 'file:line:column' },
+  people: { ...integer, description: 'Number of people in the group, as last seen' }
+})
+
+const peopleCutOff = {
+  ...integer,
+  description: 'People for whom the provider truncated the list of groups; they get nothing'
+}
 
 type Name = Asked<{ name: string }>
 
@@ -35,5 +50,11 @@ export const areaEndpoints = ({ users }: AdminParts): Endpoints => ({
     summary: 'Lists profiles',
     lists: namedSchema,
     run: async ({ paging }) => pageFrom(await users.listProfiles(), paging)
+  },
+  'GET /auth/admin/grants': {
+    summary: 'Lists what the route files grant to groups, and to how many people',
+    query: pagingQuery,
+    returns: pageOf(grantSchema, { peopleCutOff }),
+    run: ({ paging }) => users.listGrants(paging)
   }
 })

@@ -65,22 +65,10 @@ const cell = (text: string): string => {
 
 const json = (value: unknown): string => (value === null || value === undefined ? '' : JSON.stringify(value))
 
-const row = ({ at, actor, action, target, targetName, before, after, ip, requestId, hash }: AuditItem): string =>
-  [
-    at,
-    String(actor.id ?? ''),
-    actor.username,
-    action,
-    target,
-    targetName,
-    json(before),
-    json(after),
-    ip,
-    requestId,
-    hash
-  ]
-    .map(cell)
-    .join(',')
+const row = ({ at, actor, action, target, targetName, before, after, ip, requestId, hash }: AuditItem): string => {
+  const who = [String(actor.id ?? ''), actor.username]
+  return [at, ...who, action, target, targetName, json(before), json(after), ip, requestId, hash].map(cell).join(',')
+}
 
 /** Starts with a byte order mark; without it, Excel reads UTF-8 as Windows-1252. */
 function* auditCsv(items: readonly AuditItem[]): Parts<string> {

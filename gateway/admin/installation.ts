@@ -5,8 +5,7 @@ import type { StreamItem } from '../forward/stream.ts'
 import { CallFailure } from '../instances/calls.ts'
 import type { Instances } from '../instances/instances.ts'
 import { addTraffic, type StepCounts } from '../observe/traffic.ts'
-import { mergeStatus } from './merged-status.ts'
-import type { OwnStatus } from './own-status.ts'
+import { mergeStatus, type OwnStatus } from './status.ts'
 
 interface InstallationParts {
   instances: Instances

@@ -5,8 +5,8 @@ import { type Asked, type Endpoints, pagingProperties } from '../http/own-reques
 import type { AccessStatus } from '../identity.ts'
 import { loginItemSchema } from '../store/live-logins.ts'
 import { tokenItemProperties } from '../store/personal-tokens.ts'
-import type { AccessNames, PersonItem } from '../store/users.ts'
-import { closed, integer, object, optional, string } from '../values/json-schema.ts'
+import type { AccessNames, BulkChange, PersonItem } from '../store/users.ts'
+import { array, closed, integer, names, object, optional, string } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
 
@@ -23,6 +23,35 @@ const peopleQuery = optional({
     description: 'Only people who are disabled, or only those who are not'
   },
   ...pagingProperties
+})
+
+const changeOf = (maxItems: number, maxLength: number) =>
+  optional({ add: names(maxItems, maxLength), remove: names(maxItems, maxLength) })
+
+const bulkSchema = closed(
+  {
+    ids: {
+      type: 'array',
+      minItems: 1,
+      maxItems: 500,
+      uniqueItems: true,
+      items: { type: 'integer', minimum: 1, maximum: 2_147_483_647 }
+    },
+    profiles: changeOf(100, 64),
+    areas: changeOf(500, 256),
+    areaPrincipal: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 256,
+      description: 'One of the areas of each of these people'
+    }
+  },
+  ['profiles', 'areas', 'areaPrincipal']
+)
+
+const outcomeSchema = object({
+  changed: { ...integer, description: 'Number of people whose access has changed' },
+  failed: array(object({ id: integer, code: string }))
 })
 
 const eraseSchema = closed({ username: { type: 'string', maxLength: 256, description: 'That of the person, exactly' } })
@@ -49,28 +78,29 @@ const tokenItemSchema = closed({
   user: object({ id: integer, username: string, name: string })
 })
 
-export const peopleEndpoints = (parts: AdminParts): Endpoints => ({
-  'GET /auth/admin/users': {
-    summary: 'Lists people, those waiting for access first',
-    query: peopleQuery,
-    lists: personItemSchema,
-    run({ query: { search, accessStatus, disabled }, paging }) {
-      const isDisabled = disabled === undefined ? undefined : disabled === 'true'
-      const status = accessStatus as AccessStatus | undefined
-      return parts.users.listPeople({ search, accessStatus: status, disabled: isDisabled, ...paging })
-    }
-  },
-  ...personEndpoints(parts),
-  ...sessionEndpoints(parts)
-})
-
-const personEndpoints = ({ users, unlock, audit }: AdminParts): Endpoints => {
+export const peopleEndpoints = ({ users, unlock, audit, liveLogins, personalTokens }: AdminParts): Endpoints => {
   const load = async (id: number, reply?: FastifyReply): Promise<PersonItem> => {
     const { item, version } = await users.loadItem(id)
     reply?.header('etag', etagOf(version))
     return item
   }
   return {
+    'GET /auth/admin/users': {
+      summary: 'Lists people, those waiting for access first',
+      query: peopleQuery,
+      lists: personItemSchema,
+      run({ query: { search, accessStatus, disabled }, paging }) {
+        const isDisabled = disabled === undefined ? undefined : disabled === 'true'
+        const status = accessStatus as AccessStatus | undefined
+        return users.listPeople({ search, accessStatus: status, disabled: isDisabled, ...paging })
+      }
+    },
+    'POST /auth/admin/users/access': {
+      summary: 'Adds and removes access for many people; each is changed and audited separately',
+      body: bulkSchema,
+      returns: outcomeSchema,
+      run: ({ actor, body }: Asked<BulkChange>) => users.setAccessOfMany(actor, body)
+    },
     'GET /auth/admin/users/:id': {
       summary: 'Returns a person',
       returns: personItemSchema,
@@ -114,26 +144,21 @@ const personEndpoints = ({ users, unlock, audit }: AdminParts): Endpoints => {
       summary: 'Ends every token of the person and removes what identifies them; not for Admins',
       body: eraseSchema,
       run: ({ actor, id, body }: Asked<{ username: string }>) => users.erasePerson(actor, id, body.username)
-    }
-  }
-}
-
-const sessionEndpoints = ({ users, liveLogins, personalTokens }: AdminParts): Endpoints => {
-  const personId = async (id: number): Promise<number> => {
-    const person = await users.loadPerson(id)
-    if (person === undefined || person.user.provider === 'client') throw new NotFound({ reason: 'no-person' })
-    return person.user.id
-  }
-  return {
+    },
     'GET /auth/admin/users/:id/sessions': {
       summary: 'Lists the live sessions of a person, the most recently used first',
       lists: loginItemSchema,
-      run: async ({ exchange, id, paging }) =>
-        liveLogins.list(await personId(id), { tokenId: exchange.identity?.tokenId ?? '', ...paging })
+      async run({ exchange, id, paging }) {
+        await load(id)
+        return liveLogins.list(id, { tokenId: exchange.identity?.tokenId ?? '', ...paging })
+      }
     },
     'DELETE /auth/admin/users/:id/sessions': {
       summary: 'Ends all sessions of a person, but not the access tokens',
-      run: async ({ actor, id }) => liveLogins.endAll(actor, await personId(id))
+      async run({ actor, id }) {
+        await load(id)
+        return liveLogins.endAll(actor, id)
+      }
     },
     'GET /auth/admin/tokens': {
       summary: 'Lists the live access tokens of all people, newest first',

@@ -1,8 +1,7 @@
 // What administrators see of the state of one instance, and of several together.
 // DF-17, RX-20
 import t, { type Test } from 'tap'
-import { mergeStatus } from '../../gateway/admin/merged-status.ts'
-import type { OwnStatus } from '../../gateway/admin/own-status.ts'
+import { mergeStatus, type OwnStatus } from '../../gateway/admin/status.ts'
 import { Forbidden } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import { addTraffic, createTraffic } from '../../gateway/observe/traffic.ts'

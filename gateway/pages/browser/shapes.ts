@@ -1,7 +1,7 @@
 // Names what the gateway answers, with the types that its own code declares.
 import type { HeldItem } from '../../admin/held-back-routes.ts'
 import type { RouteItem } from '../../admin/matrix-routes.ts'
-import type { mergeStatus } from '../../admin/merged-status.ts'
+import type { mergeStatus } from '../../admin/status.ts'
 import type { explanationJson } from '../../explain/explain.ts'
 import type { StreamItem } from '../../forward/stream.ts'
 import type { User } from '../../identity.ts'
