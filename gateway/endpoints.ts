@@ -107,8 +107,7 @@ export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): v
   healthRoutes(app, parts)
   loginRoutes(app, {
     sessionCookie,
-    cloudidpActive: settings.cloudidp.active,
-    cloudidpName: settings.cloudidp.name,
+    cloudidp: settings.cloudidp,
     directory: parts.directory,
     throttle,
     rememberAddress: loginMemory.rememberAddress,

@@ -2,9 +2,9 @@
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { BadRequest, NotFound } from '../errors.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
-import { createReports } from '../login/reports.ts'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
 import { object, string } from '../values/json-schema.ts'
+import { createReports } from '../values/throttled-log.ts'
 import type { OAuthClient } from './client.ts'
 import { OAuthFailure } from './failure.ts'
 import { LogoutTokenError } from './provider-tokens.ts'
@@ -20,7 +20,7 @@ interface LogoutRoutesParts {
 const errorSchema = { ...oauthErrorSchema, description: 'See OpenID Connect Back-Channel Logout 1.0, §2.8' }
 
 export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions, log }: LogoutRoutesParts): void => {
-  const isNews = createReports(() => performance.now())
+  const isNews = createReports()
   withForms(app, scope => {
     scope.post<{ Body: string | undefined }>(
       '/auth/oauth/cloudidp/backchannel-logout',

@@ -97,18 +97,11 @@ export const loginEntry = ({ provider, reason, username, userId, requestId, ip }
 const createNames = ({ names, secret }: LoginAuditParts) => {
   const hash = keyedHash(secret, 'portaria login names')
   const hashOf = (name: string): string => (name === '' ? '' : `unknown:${hash(name).slice(0, 16)}`)
-  return async ({
-    provider,
-    username,
-    userId,
-    whose
-  }: LoginOutcome): Promise<{ name: string; userId: number | undefined }> => {
+  return async ({ provider, username, userId, whose }: LoginOutcome) => {
     // The other reasons do not involve typed text: the identifier comes from an ID token or has been proven.
     if (provider !== 'ldap' || userId !== undefined) return { name: username, userId }
     const person = whose && (await names.personOf(whose).catch(() => undefined))
-    return person === undefined
-      ? { name: hashOf(username), userId: undefined }
-      : { name: person.username, userId: person.id }
+    return person === undefined ? { name: hashOf(username), userId } : { name: person.username, userId: person.id }
   }
 }
 

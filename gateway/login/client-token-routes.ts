@@ -6,6 +6,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { User } from '../identity.ts'
 import { decode } from '../routes/canonical-path.ts'
+import type { Settings } from '../settings/settings.ts'
 import type { Clients, ProvenClient } from '../store/clients.ts'
 import type { createSecretFailures } from '../store/login-attempts.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
@@ -19,7 +20,7 @@ interface ClientTokenParts {
   tokens: Pick<AccessTokens, 'issue' | 'verify'>
   /** Failed secrets per address, counted across all instances. */
   failures: ReturnType<typeof createSecretFailures>
-  loginFailures: { readonly perIp: number; readonly windowMs: number }
+  loginFailures: Settings['loginFailures']
   /** Writes an accepted login to the audit log. Throws `GW_UNAVAILABLE`. */
   store: (accepted: LoginOutcome) => Promise<void>
   /** Called with every outcome, for the audit log and the metrics; the reason is a stable word. */
@@ -84,26 +85,22 @@ const prove = async (
   { requestId, client: { key, address } }: Exchange
 ): Promise<ProvenClient> => {
   const heldMs = await failures.heldForMs(key, loginFailures.perIp, loginFailures.windowMs)
+  const failed = { ok: false, provider: 'client', requestId, ip: address } as const
   if (heldMs !== undefined) {
-    const held = { ok: false, reason: 'throttled', provider: 'client', username: '', userId: undefined } as const
     // The audit log has the failures that led to it.
-    onOutcome({ ...held, requestId, ip: address, isRepeated: true })
+    onOutcome({ ...failed, reason: 'throttled', username: '', userId: undefined, isRepeated: true })
     throw new TokenRefusal('throttled', Math.ceil(heldMs / 1000))
   }
   const refused = async (reason: string, { id: userId, username = '' }: Partial<User> = {}): Promise<never> => {
-    onOutcome({ ok: false, reason, provider: 'client', username, userId, requestId, ip: address })
+    onOutcome({ ...failed, reason, username, userId })
     await failures.add(randomUUID(), key, loginFailures.windowMs)
     throw new TokenRefusal(reason)
   }
   const proven = await clients.prove(clientId, secret)
   if (typeof proven === 'string') return refused(proven)
-  const reason = refusalOf(proven, address)
-  return reason === '' ? proven : refused(reason, proven.person.user)
-}
-
-const refusalOf = ({ person, addresses }: ProvenClient, address: string): string => {
-  if (!mayComeFrom(addresses, address)) return 'foreign-address'
-  return fitsToken(person.user, { addresses }) ? '' : 'token-too-long'
+  const { person, addresses } = proven
+  if (!mayComeFrom(addresses, address)) return refused('foreign-address', person.user)
+  return fitsToken(person.user, { addresses }) ? proven : refused('token-too-long', person.user)
 }
 
 const issue = async (parts: ClientTokenParts, client: ProvenClient, { requestId, client: from }: Exchange) => {

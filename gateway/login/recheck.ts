@@ -5,8 +5,8 @@ import type { Logger } from 'pino'
 import type { Directory } from '../directory/directory.ts'
 import type { DirectoryAccounts, DueAccount } from '../store/directory-accounts.ts'
 import { every } from '../values/contain.ts'
+import { createReports } from '../values/throttled-log.ts'
 import { createTurns } from '../values/turns.ts'
-import { createReports } from './reports.ts'
 
 interface RecheckParts {
   readonly directory: Pick<Directory, 'lookUp'>
@@ -37,7 +37,7 @@ export const startRecheck = (parts: RecheckParts) => {
   const longAgoMs = parts.intervalMs * 2
   const tickMs = Math.min(1000, Math.max(25, parts.intervalMs / 40))
   const holder = randomUUID()
-  const isNews = createReports(() => performance.now())
+  const isNews = createReports()
   const inTurn = createTurns(MOST_AT_ONCE, Number.POSITIVE_INFINITY, () => new Error('too many look-ups'))
   let leads = { until: Number.NEGATIVE_INFINITY, askAt: Number.NEGATIVE_INFINITY, since: 0 }
   let live = { count: 0, countAt: Number.NEGATIVE_INFINITY }

@@ -7,15 +7,14 @@ import type { DirectoryPerson } from '../directory/person.ts'
 import { LoginFailed, LoginThrottled, PasswordExpired } from '../errors.ts'
 import { tokenAnswerSchema } from '../http/own-requests.ts'
 import type { AccountClue } from '../identity.ts'
+import type { Settings } from '../settings/settings.ts'
 import { boolean, object, string } from '../values/json-schema.ts'
-import { createReports } from './reports.ts'
+import { createReports } from '../values/throttled-log.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
 import type { LoginThrottle } from './throttle/throttle.ts'
 
 interface LoginRoutesParts {
-  cloudidpActive: boolean
-  /** CLOUDIDP_NAME. */
-  cloudidpName?: string | undefined
+  cloudidp: Pick<Settings['cloudidp'], 'active' | 'name'>
   /** undefined: directory login is not active. */
   directory: Directory | undefined
   throttle: LoginThrottle
@@ -38,19 +37,15 @@ const configSchema = object({
 })
 
 export const loginRoutes = (app: FastifyInstance, parts: LoginRoutesParts): void => {
-  const { cloudidpActive, cloudidpName, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookie } = parts
-  const isNews = createReports(() => performance.now())
+  const { cloudidp, directory, throttle, rememberAddress, signIn, onOutcome, sessionCookie } = parts
+  const isNews = createReports()
 
   app.get(
     '/auth/config',
     { schema: { summary: 'Returns which login providers are active', response: { 200: configSchema } } },
     async () => ({
       ldap: { enabled: directory !== undefined },
-      cloudidp: {
-        enabled: cloudidpActive,
-        startUrl: '/auth/oauth/cloudidp/start',
-        ...(cloudidpName === undefined ? {} : { name: cloudidpName })
-      }
+      cloudidp: { enabled: cloudidp.active, startUrl: '/auth/oauth/cloudidp/start', name: cloudidp.name }
     })
   )
 

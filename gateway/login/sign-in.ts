@@ -1,6 +1,6 @@
 // Records a person whom a provider has authenticated, and issues the gateway's own token.
 import { LoginFailed } from '../errors.ts'
-import type { AccountClue, AccountProvider, ProvenPerson, User } from '../identity.ts'
+import type { AccountClue, AccountProvider, ProvenPerson } from '../identity.ts'
 import type { LoginEnd } from '../store/live-logins.ts'
 import type { StoredPerson } from '../store/users.ts'
 import { type AccessTokens, fitsToken } from '../tokens/access-token.ts'
@@ -39,16 +39,12 @@ interface SignInParts {
   onOutcome: (outcome: LoginOutcome) => void
 }
 
-export interface SignedIn {
-  token: string
-  user: User
-}
-
-export type SignIn = (person: ProvenPerson, context: LoginContext) => Promise<SignedIn>
+export type SignIn = ReturnType<typeof createSignIn>
+export type SignedIn = Awaited<ReturnType<SignIn>>
 
 export const createSignIn =
-  ({ tokens, syncPerson, beginSession, onOutcome }: SignInParts): SignIn =>
-  async (person, context) => {
+  ({ tokens, syncPerson, beginSession, onOutcome }: SignInParts) =>
+  async (person: ProvenPerson, context: LoginContext) => {
     const { user, version, disabled } = await syncPerson(person, context)
     const outcome = { ...context, provider: person.provider, username: user.username, userId: user.id }
     const refuse = (reason: string): never => {

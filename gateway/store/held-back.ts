@@ -18,7 +18,7 @@ export interface PersonPermits {
   readonly permits: readonly AccountPermit[]
 }
 
-export interface HeldAddress {
+interface HeldAddress {
   readonly address: string
   /** `client`: for the secrets of service accounts. */
   readonly provider: 'ldap' | 'client'

@@ -1,4 +1,5 @@
 // Decides whether one more login of an account or a client may begin, without a store, clock or network.
+import type { DirectoryCount } from '../../directory/account.ts'
 import type { LdapSettings } from '../../settings/settings.ts'
 import type { AccountPermit, AttemptState } from '../../store/login-attempts.ts'
 
@@ -13,14 +14,8 @@ export interface PermitRules {
   readonly patienceMs: number
 }
 
-/** The directory's own report about an account's failures. */
-interface DirectoryReading {
-  readonly failures: number
-  /** Time since it was read. */
-  readonly ageMs: number
-  /** From that moment on, until the directory forgets them. */
-  readonly forgottenInMs: number
-}
+/** The directory's own report about an account's failures, and the time since it was read. */
+type DirectoryReading = Omit<DirectoryCount, 'readAt'> & { readonly ageMs: number }
 
 /**
  * Failures of an account that strangers may cause: two are kept for known addresses, but one is for strangers in any

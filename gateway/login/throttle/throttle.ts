@@ -5,7 +5,7 @@ import type { BindGuard, DirectoryCount, GuardedAccount } from '../../directory/
 import { DirectoryFailure } from '../../directory/failure.ts'
 import type { DirectoryPerson } from '../../directory/person.ts'
 import { LoginThrottled } from '../../errors.ts'
-import type { LdapSettings } from '../../settings/settings.ts'
+import type { LdapSettings, Settings } from '../../settings/settings.ts'
 import type { AttemptOutcome, AttemptState, BegunAttempt, LoginAttempts } from '../../store/login-attempts.ts'
 import type { LoginNames } from '../../store/login-names.ts'
 import { boundedMap } from '../../values/bounded-map.ts'
@@ -32,7 +32,7 @@ interface LoginAttempt {
 
 interface LoginThrottleParts {
   readonly ldap: LdapSettings
-  readonly loginFailures: { readonly perIp: number; readonly windowMs: number }
+  readonly loginFailures: Settings['loginFailures']
   /**
    * In Postgres, without which no one can log in anyway: what is counted must survive a crash of any part and be the same
    * for all instances, or two of them could together lock an account.
@@ -131,13 +131,8 @@ export const createLoginThrottle = ({ ldap, loginFailures, attempts, names, secr
     const ofAddress = decideAddress(state, addressRules)
     if (ofAddress.kind !== 'granted') throw new Denied('login-throttled-client', ofAddress, isKnown)
     const isHalf = account.mayHaveTwoNames && !isResolved
-    const request = {
-      now,
-      permits,
-      isKnown,
-      most: isHalf ? halfOf(rules) : undefined,
-      reading: readingOf(account.count)
-    }
+    const most = isHalf ? halfOf(rules) : undefined
+    const request = { now, permits, isKnown, most, reading: readingOf(account.count) }
     const verdict = decideAccount(request, isHalf ? unresolved(rules) : rules)
     if (verdict.kind !== 'granted') throw new Denied('login-throttled-account', verdict, isKnown)
     return state
