@@ -2,18 +2,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { isBuilt, PACKAGE_FOLDER } from '../values/package-files.ts'
-import type { BundledFiles, Manifest } from './bundled-files.ts'
+import type { BundledFiles, Manifest } from './bundle-pages.ts'
 
 export interface Asset {
   readonly type: string
   readonly body: Buffer
   /** With gzip. */
   readonly compressed: Buffer
-}
-
-interface Assets {
-  readonly manifest: Manifest
-  get(file: string): Asset | undefined
 }
 
 export const ASSETS = '/auth/assets/'
@@ -24,10 +19,10 @@ const TYPES: Record<string, string> = {
   '.svg': 'image/svg+xml'
 }
 
-let loaded: Promise<Assets> | undefined
+let loaded: ReturnType<typeof load> | undefined
 
 /** Loaded when they are needed for the first time; again if that fails, as without a free file descriptor. */
-export const pageAssets = (): Promise<Assets> => {
+export const pageAssets = (): ReturnType<typeof load> => {
   loaded ??= load().catch(error => {
     loaded = undefined
     throw error
@@ -38,13 +33,13 @@ export const pageAssets = (): Promise<Assets> => {
 const readFiles = (folder: string): BundledFiles =>
   new Map(readdirSync(folder).map(name => [name, readFileSync(join(folder, name))]))
 
-const load = async (): Promise<Assets> => {
+const load = async () => {
   const files = isBuilt
     ? readFiles(join(PACKAGE_FOLDER, 'dist/browser'))
     : await (await import('./bundle-pages.ts')).bundlePages()
   return {
-    manifest: JSON.parse(String(files.get('manifest.json'))),
-    get(file) {
+    manifest: JSON.parse(String(files.get('manifest.json'))) as Manifest,
+    get(file: string): Asset | undefined {
       const [type, body, compressed] = [TYPES[extname(file)], files.get(file), files.get(`${file}.gz`)]
       return type === undefined || body === undefined || compressed === undefined
         ? undefined

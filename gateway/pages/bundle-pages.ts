@@ -1,10 +1,21 @@
-// Bundles what pages load with esbuild: for `npm run build`, and for a checkout when it needs them.
+// Bundles what pages load with esbuild, and names these files: for `npm run build`, and for a checkout when it needs them.
 import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build, stop } from 'esbuild'
 import { PACKAGE_FOLDER } from '../values/package-files.ts'
-import { type BundledFiles, PAGES } from './bundled-files.ts'
+
+/** By file name, each also compressed with `.gz` behind its name; but `manifest.json`. */
+export type BundledFiles = ReadonlyMap<string, Buffer>
+
+/** Each is a script of that name, with the style sheets that it imports. */
+const PAGES = ['login', 'console', 'account', 'apps'] as const
+export type PageName = (typeof PAGES)[number]
+
+/** In `manifest.json`: the file of each script, style sheet and picture, such as `login.js`, and its hash for Subresource Integrity. */
+export type Manifest = Readonly<
+  Record<`${PageName}.js` | `${PageName}.css` | 'icon.svg', { readonly file: string; readonly integrity: string }>
+>
 
 const FOLDER = join(PACKAGE_FOLDER, 'gateway/pages/browser')
 

@@ -5,25 +5,16 @@ import { isOwnPath, type OwnHosts } from '../access/own-hosts.ts'
 import { NotFound } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { AppItem } from '../routes/apps.ts'
+import type { Settings } from '../settings/settings.ts'
 import { array, object, string } from '../values/json-schema.ts'
 import { ASSETS, type Asset, pageAssets } from './assets.ts'
-import type { PageName } from './bundled-files.ts'
+import type { PageName } from './bundle-pages.ts'
 import { pageHtml } from './page-html.ts'
 
-interface PageRoutesParts {
-  publicUrl: string
+interface PageRoutesParts extends Pick<Settings, 'publicUrl' | 'browserSession' | 'contact' | 'brandName'> {
+  cloudidp: Pick<Settings['cloudidp'], 'name'>
   hosts: Pick<OwnHosts, 'named'>
   hostLogin: Pick<HostLogin, 'begin'>
-  /** Whether logins are also kept in a cookie. */
-  browserSession: boolean
-  /** CONTACT: whom a person without access can contact. */
-  contact: string | undefined
-  /** BRAND_NAME. */
-  brandName: string
-  cloudidp: {
-    /** CLOUDIDP_NAME. */
-    readonly name: string | undefined
-  }
   /** Whether any route is listed on /auth/apps. */
   hasApps: () => boolean
   /** What the sender of a request may open. Throws what the sender is refused with. */
@@ -73,9 +64,8 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
       const elsewhere = browserSession && hosts.named(exchange) !== undefined && awayFrom(exchange, name, parts)
       if (elsewhere) return reply.code(302).headers(elsewhere).send()
       const { manifest } = await pageAssets()
-      const files = { script: manifest[`${name}.js`], style: manifest[`${name}.css`], icon: manifest['icon.svg'].file }
       const facts = { ...fixed, apps: String(parts.hasApps()) }
-      return reply.headers(PAGE_HEADERS).send(pageHtml({ brand, ...files, facts }))
+      return reply.headers(PAGE_HEADERS).send(pageHtml(name, manifest, facts))
     }
   const page = (name: PageName, summary: string) =>
     app.get(`/auth/${name}`, { schema: { summary, produces: ['text/html'] } }, document(name))

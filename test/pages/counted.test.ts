@@ -1,7 +1,6 @@
 // What a chart of the console counts is what happened, and a day that was chosen is one that the gateway can read.
 import t from 'tap'
-import { countedEvery } from '../../gateway/pages/browser/counted.ts'
-import { dayOf, endOfDay } from '../../gateway/pages/browser/days.ts'
+import { countedEvery, dayOf, endOfDay } from '../../gateway/pages/browser/times.ts'
 import { parseTimestamp } from '../../gateway/values/timestamps.ts'
 
 const STEP_MS = 5_000

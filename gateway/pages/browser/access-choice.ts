@@ -1,10 +1,9 @@
 // Selects profiles, areas and one of these as the main area, from the existing ones.
-import { groupsOf } from './access-sources.ts'
 import { useAll } from './console-data.ts'
 import { Waiting } from './console-parts.ts'
 import { Choice, Field } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
-import type { Named, PersonItem } from './shapes.ts'
+import { groupsOf, type Named, type PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 

@@ -1,14 +1,13 @@
 // Renders the account page: a person's access, where they are logged in, and access tokens for their programs.
-import { groupsOf, includesName } from './access-sources.ts'
 import { call, type Loaded, problemOf, useAll, useLoad } from './console-data.ts'
 import { actions, actOf, type Column, Rows, Secret, State, timeOrNever, useActs } from './console-parts.ts'
-import { dayOf, endOfDay } from './days.ts'
 import { Field, sends } from './fields.ts'
 import { dateTime } from './language.ts'
 import { SmallPage, startPage } from './page.ts'
 import { html, useState, type VNode } from './render.ts'
 import { loginAddress } from './session.ts'
-import type { AccessItem, SessionItem, TokenItem, User } from './shapes.ts'
+import { type AccessItem, groupsOf, includesName, type SessionItem, type TokenItem, type User } from './shapes.ts'
+import { dayOf, endOfDay } from './times.ts'
 import { giveUpUnsaved, useUnsaved } from './unsaved.ts'
 import { text } from './words-account.ts'
 

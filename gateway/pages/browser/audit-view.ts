@@ -2,12 +2,12 @@
 import { useAddressed } from './address.ts'
 import { problemOf, queryOf, useList, useRested } from './console-data.ts'
 import { type Column, Facts, Listing, Name, useActs } from './console-parts.ts'
-import { periodOf } from './days.ts'
 import { Choice, Field, Filters } from './fields.ts'
 import { dateTime } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import { ask } from './session.ts'
 import type { AuditItem } from './shapes.ts'
+import { periodOf } from './times.ts'
 import { ACTIONS, actionName, text } from './words-console.ts'
 
 const json = (value: unknown): string => (value === null || value === undefined ? '–' : JSON.stringify(value, null, 1))

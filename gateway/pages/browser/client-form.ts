@@ -2,11 +2,11 @@
 import { AccessChoice, accessBody, type ChosenAccess, sameNames } from './access-choice.ts'
 import { call, problemOf } from './console-data.ts'
 import { useActs } from './console-parts.ts'
-import { dayOf, endOfDay } from './days.ts'
 import { Field, sends } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
 import type { ClientItem, ClientWithSecret } from './shapes.ts'
+import { dayOf, endOfDay } from './times.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 

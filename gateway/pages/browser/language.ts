@@ -1,5 +1,6 @@
 // Chooses the reader's language, Portuguese or English: the one they chose last, or else the one their browser prefers.
 import { html, useEffect, useState, type VNode } from './render.ts'
+import { fact } from './session.ts'
 
 type Language = 'pt' | 'en'
 
@@ -56,6 +57,16 @@ export const createNames = (words: Readonly<Record<string, readonly [pt: string,
   const text = createText(words)
   return (word: string): string => (Object.hasOwn(words, word) ? text(word) : word)
 }
+
+const sourceName = createNames({
+  ldap: ['diretório da empresa', 'company directory'],
+  cloudidp: ['conta na nuvem', 'cloud account'],
+  client: ['conta de serviço', 'service account']
+})
+
+/** Where a person comes from: the directory, or the provider by its own name. */
+export const providerName = (provider: string): string =>
+  (provider === 'cloudidp' && fact('cloud-name')) || sourceName(provider)
 
 const locale = () => (language === 'pt' ? 'pt-BR' : 'en')
 

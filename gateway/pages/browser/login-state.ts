@@ -83,16 +83,15 @@ const startOf = (pageSession: PageSession): Start => {
   return { is: 'out', notice: pageSession.is === 'out' && pageSession.hasEnded ? noticeOf('ended') : undefined }
 }
 
+const freshStartOf = (pageSession: PageSession): Start => {
+  const start = startOf(pageSession)
+  return start.is === 'in' ? { ...start, isFresh: true } : start
+}
+
 export const findStart = async (): Promise<Start> => {
   if (arrived === 'foreign') return { is: 'out', notice: noticeOf('foreign', true) }
-  if (arrived !== undefined) {
-    const start = startOf(await takeToken(arrived.token))
-    return start.is === 'in' ? { ...start, isFresh: true } : start
-  }
-  if (isPopupDone) {
-    const start = startOf(await findPageSession())
-    return start.is === 'in' ? { ...start, isFresh: true } : start
-  }
+  if (arrived !== undefined) return freshStartOf(await takeToken(arrived.token))
+  if (isPopupDone) return freshStartOf(await findPageSession())
   // Opening a pop-up means wanting another login; the login it was opened with is a copy.
   if (isPopup) forget()
   if (isPopup || isAgain) return { is: 'out', notice: isAgain ? noticeOf('again') : undefined }

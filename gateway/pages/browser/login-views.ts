@@ -1,7 +1,6 @@
 // Renders the login page: the available logins, or the person and their access.
-import { LanguageSwitch } from './language.ts'
+import { LanguageSwitch, providerName } from './language.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
-import { providerName } from './provider-name.ts'
 import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from './render.ts'
 import { brand, fact } from './session.ts'
 import type { User } from './shapes.ts'

@@ -18,9 +18,8 @@ import {
   Waiting
 } from './console-parts.ts'
 import { Field, sends } from './fields.ts'
-import { dateTime } from './language.ts'
+import { dateTime, providerName } from './language.ts'
 import { PersonState } from './people-view.ts'
-import { providerName } from './provider-name.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { HeldItem, PersonItem, SessionItem } from './shapes.ts'
 import { giveUpUnsaved } from './unsaved.ts'

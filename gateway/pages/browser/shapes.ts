@@ -1,4 +1,4 @@
-// Names what the gateway answers, with the types that its own code declares.
+// Names what the gateway answers, with the types that its own code declares, and finds out where access comes from.
 import type { HeldItem } from '../../admin/held-back-routes.ts'
 import type { RouteItem } from '../../admin/matrix-routes.ts'
 import type { mergeStatus } from '../../admin/status.ts'
@@ -29,6 +29,13 @@ export type Point = Omit<TrafficPoint, 'at'> & { readonly at: string }
 
 /** What a person's own access consists of, and where each part comes from. */
 export type AccessItem = Omit<PersonItem, 'disabled' | 'lastLoginAt'>
+
+export const includesName = (names: readonly string[], name: string): boolean =>
+  names.some(one => one.toLowerCase() === name.toLowerCase())
+
+/** Groups that grant this profile or area. */
+export const groupsOf = ({ granted }: AccessItem, kind: 'profiles' | 'areas', name: string): string[] =>
+  granted.filter(part => includesName(part[kind], name)).map(({ group }) => group)
 
 export interface Named {
   readonly id: number

@@ -3,11 +3,11 @@
 import { askWhileVisible } from './ask-while-visible.ts'
 import { call, problemOf } from './console-data.ts'
 import { type Column, Missing, Rows } from './console-parts.ts'
-import { countedEvery } from './counted.ts'
 import { number } from './language.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
 import type { Point } from './shapes.ts'
+import { countedEvery } from './times.ts'
 import { text } from './words-console.ts'
 
 const NOTHING = {
