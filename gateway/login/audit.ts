@@ -1,5 +1,4 @@
 // Records every login. Refused ones name a person only if there is one, and a flood of them is summarised.
-
 import type { Logger } from 'pino'
 import type { AuditEntry } from '../store/audit-entry.ts'
 import type { AuditLog } from '../store/audit-log.ts'

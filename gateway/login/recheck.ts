@@ -1,5 +1,4 @@
 // Rechecks people with a live session in the directory, spread over the interval, on one instance for all.
-
 import { randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Directory } from '../directory/directory.ts'

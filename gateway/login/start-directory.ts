@@ -1,5 +1,4 @@
 // Starts directory logins: watches whether the directory can be reached, and rechecks people while it can.
-
 import type { Logger } from 'pino'
 import { createDirectory, type Directory } from '../directory/directory.ts'
 import type { GroupsRead } from '../directory/groups.ts'

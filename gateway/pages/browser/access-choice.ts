@@ -14,7 +14,6 @@ export interface ChosenAccess {
   readonly main: string
 }
 
-/** As the gateway receives it. */
 export const accessBody = ({ profiles, areas, main }: ChosenAccess) => ({
   profiles,
   areas,

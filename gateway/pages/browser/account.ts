@@ -22,7 +22,6 @@ const App = ({ user }: { user: User }): VNode => {
 
 void startPage({ view: user => html`<${App} user=${user} />` })
 
-/** All sources of a profile or an area of the person. */
 const originsOf = (access: AccessItem, kind: 'profiles' | 'areas', name: string): string => {
   const byAdmin = includesName(access.assigned[kind], name) ? [text('byAdmin')] : []
   return [...byAdmin, ...groupsOf(access, kind, name).map(group => text('byGroup', { group }))].join('; ')
@@ -36,7 +35,6 @@ const Part = ({ access, kind, names }: { access: AccessItem; kind: 'profiles' | 
           html`<dd key=${name}><bdi>${name}</bdi> <small class="quiet"><bdi>${originsOf(access, kind, name)}</bdi></small></dd>`
       )
 
-/** Shows people their current access, and where each part of it comes from. */
 const AccessPart = ({ of: { data: access, problem } }: { of: Loaded<AccessItem> }): VNode => html`
   <section id="access-part"><h2 id="access">${text('access')}</h2>
     ${problem !== '' && html`<p role="alert">${problem}</p>`}
@@ -73,12 +71,7 @@ const dayFromNow = (days: number): string => dayOf(new Date(Date.now() + days * 
 
 type NewTokenItem = TokenItem & { readonly token: string }
 
-interface FormProps {
-  readonly user: User
-  readonly onMade: (token: NewTokenItem) => void
-}
-
-const NewToken = ({ user, onMade }: FormProps): VNode => {
+const NewToken = ({ user, onMade }: { user: User; onMade: (token: NewTokenItem) => void }): VNode => {
   const { say, notices } = useActs()
   const [needsLogin, setNeedsLogin] = useState(false)
   const [isTouched, setTouched] = useState(false)
@@ -112,13 +105,9 @@ const NewToken = ({ user, onMade }: FormProps): VNode => {
     <p><button class="main">${text('make')}</button></p></form>`
 }
 
-interface TokensProps {
-  readonly of: Loaded<readonly TokenItem[]>
-  readonly user: User
-}
-
 /** A new token is shown once; the list has when each was used. */
-const TokensPart = ({ of: { data, problem, reload }, user }: TokensProps): VNode => {
+const TokensPart = ({ of: tokens, user }: { of: Loaded<readonly TokenItem[]>; user: User }): VNode => {
+  const { data, problem, reload } = tokens
   const { ask, change, notices } = useActs(reload, problem)
   const [made, setMade] = useState<readonly NewTokenItem[]>([])
   const remove = ({ id, name }: TokenItem) =>

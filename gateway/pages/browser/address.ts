@@ -1,16 +1,10 @@
 // Keeps the state of a view in the URL, so that it survives reloading, going back and sharing.
 import { useState } from './render.ts'
 
-/** `#/people/7?search=ana`: the part after the question mark. */
-export const queryInAddress = (): string => location.hash.split('?')[1] ?? ''
+/** `#/people/7?search=ana`: from the question mark on; '' without parameters. */
+export const queryInAddress = (): string => /\?[^?]+/.exec(location.hash)?.[0] ?? ''
 
-/** Writes values to the URL; default values are left out. */
-const keepInAddress = (query: string): void => {
-  const path = location.hash.split('?')[0] || '#/people'
-  history.replaceState(history.state, '', query === '' ? path : `${path}?${query}`)
-}
-
-/** State of a view that is kept in the URL. `first` lists the values with their defaults. */
+/** State of a view that is kept in the URL. `first` lists the values with their defaults, which are left out. */
 export const useAddressed = <T extends Readonly<Record<string, string>>>(
   first: T
 ): readonly [T, (change: Partial<T>) => void] => {
@@ -22,7 +16,8 @@ export const useAddressed = <T extends Readonly<Record<string, string>>>(
   const change = (part: Partial<T>) => {
     const next = { ...values, ...part }
     const query = new URLSearchParams(Object.entries(next).filter(([name, value]) => value !== first[name]))
-    keepInAddress(query.toString())
+    const path = location.hash.split('?')[0] || '#/people'
+    history.replaceState(history.state, '', query.size === 0 ? path : `${path}?${query}`)
     setValues(next)
   }
   return [values, change]

@@ -34,16 +34,6 @@ const lackingAccess = async (ids: readonly number[]): Promise<string> => {
   return ` ${text('bulkLacking', { n: number(names.length), names: shown })}`
 }
 
-interface Names {
-  readonly add: readonly string[]
-  readonly remove: readonly string[]
-}
-
-interface Change {
-  readonly profiles: Names
-  readonly areas: Names
-}
-
 export interface Result {
   readonly words: string
   readonly isError: boolean
@@ -51,22 +41,24 @@ export interface Result {
   readonly isOver: boolean
 }
 
-const send = async (ids: readonly number[], change: Change): Promise<Result> => {
+const send = async (
+  ids: readonly number[],
+  change: Record<Kind, { add: string[]; remove: string[] }>
+): Promise<Result> => {
   let changed = 0
   let failed = 0
+  const done = () => text('bulkDone', { changed: number(changed), failed: number(failed) })
   for (let at = 0; at < ids.length; at += PORTION) {
     const body = { ids: ids.slice(at, at + PORTION), ...change }
     const answer = await call<Outcome>('users/access', { method: 'POST', body })
     if (answer.status !== 200) {
-      const done = text('bulkDone', { changed: number(changed), failed: number(failed) })
-      const words = changed === 0 ? problemOf(answer) : `${done} ${problemOf(answer)}`
+      const words = changed === 0 ? problemOf(answer) : `${done()} ${problemOf(answer)}`
       return { words, isError: true, isOver: false }
     }
     changed += answer.body.changed
     failed += answer.body.failed.length
   }
-  const done = text('bulkDone', { changed: number(changed), failed: number(failed) })
-  return { words: `${done}${await lackingAccess(ids)}`, isError: failed > 0, isOver: true }
+  return { words: `${done()}${await lackingAccess(ids)}`, isError: failed > 0, isOver: true }
 }
 
 interface Props {
@@ -82,15 +74,16 @@ const chosen = (choices: Choices, wanted: (typeof CHOICES)[number]): string[] =>
   Object.keys(choices).filter(name => choices[name] === wanted)
 
 const KINDS = ['profiles', 'areas'] as const
+type Kind = (typeof KINDS)[number]
 
 export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
   const known = { profiles: useAll<Named>('profiles'), areas: useAll<Named>('areas') }
-  const [choices, setChoices] = useState<Record<(typeof KINDS)[number], Choices>>({ profiles: {}, areas: {} })
+  const [choices, setChoices] = useState<Record<Kind, Choices>>({ profiles: {}, areas: {} })
   const { ask, notices } = useActs()
   const [isBusy, setBusy] = useState(false)
   useUnsaved(KINDS.some(kind => Object.values(choices[kind]).some(choice => choice !== 'keep')))
 
-  const changeOf = (kind: (typeof KINDS)[number]) => ({
+  const changeOf = (kind: Kind) => ({
     add: chosen(choices[kind], 'give'),
     remove: chosen(choices[kind], 'take')
   })
@@ -107,7 +100,7 @@ export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
     ask(actOf(text, 'bulk', { n: number(ids.length), given: given || '–', taken: taken || '–' }, run))
   }
   const options = CHOICES.map(choice => [choice, text(choice)] as const)
-  const pick = (kind: (typeof KINDS)[number], { id, name }: Named) =>
+  const pick = (kind: Kind, { id, name }: Named) =>
     html`<${Choice} key=${name} id=${`bulk-${kind}-${id}`} label=${html`<bdi>${name}</bdi>`} value=${choices[kind][name] ?? 'keep'} options=${options} onValue=${(choice: string) => setChoices({ ...choices, [kind]: { ...choices[kind], [name]: choice } })} />`
   return html`<form id="bulk" class="panel" onSubmit=${sends(submit)} aria-busy=${isBusy}>
     <h2>${text('bulkTitle', { n: number(ids.length) })}</h2>

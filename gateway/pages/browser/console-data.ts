@@ -1,5 +1,4 @@
 // Loads data of our pages from the gateway: the result, or an error in words.
-
 import { askWhileVisible } from './ask-while-visible.ts'
 import { useEffect, useState } from './render.ts'
 import { type Answer, ask, type Question } from './session.ts'
@@ -116,7 +115,6 @@ export const useLoad = <T>(
   return { ...state, reload }
 }
 
-/** All items of a list. */
 export const useAll = <T>(path: string): Loaded<readonly T[]> => useLoad(path, 0, allOf<T>)
 
 export interface List<T, More = unknown> extends Loaded<ListOf<T> & More> {

@@ -1,20 +1,14 @@
 // Provides the parts that all pages use: tables, lists, dialogs, confirmations and messages.
-import { call, type List, type Loaded, problemOf } from './console-data.ts'
+import { call, type List, type ListOf, type Loaded, problemOf } from './console-data.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
+import type { User } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
 
 /** Some providers send neither a name nor a username. */
-export const nameOf = ({
-  id,
-  name,
-  username
-}: {
-  readonly id: number
-  readonly name: string
-  readonly username: string
-}) => [name, username].find(text => text !== '') ?? `#${id}`
+export const nameOf = ({ id, name, username }: Pick<User, 'id' | 'name' | 'username'>) =>
+  [name, username].find(text => text !== '') ?? `#${id}`
 
 /** For people: whatever its direction or length, it does not affect the text around it. */
 export const Name = ({ of }: { of: string }): VNode =>
@@ -82,7 +76,6 @@ export const Rows = <T>({ label, columns, items, keyOf, named = 0 }: RowsProps<T
 /** What a button says, whom it is for, and what it does. */
 type Button = readonly [words: string, label: string, run: () => unknown]
 
-/** The column of what can be done with an item. */
 export const actions = <T>(buttonsOf: (item: T) => readonly Button[]): Column<T> => [
   text('actions'),
   item =>
@@ -92,17 +85,12 @@ export const actions = <T>(buttonsOf: (item: T) => readonly Button[]): Column<T>
     )}</div>`
 ]
 
-/** A time, or that there is none yet. */
 export const timeOrNever = (time: string): string => (time === '' ? text('never') : dateTime(time))
 
 export const listed = (names: readonly string[]): string => names.join(', ') || '–'
 
-interface PagerProps {
-  readonly page: number
-  readonly pageSize: number
-  readonly total: number
+interface PagerProps extends Omit<ListOf<unknown>, 'items'> {
   readonly onPage: (page: number) => void
-  /** What is listed. */
   readonly label: string
 }
 
@@ -164,7 +152,6 @@ export const Dialog = ({ title, onClose, children, isFixed = false }: DialogProp
 
 interface Act {
   readonly title: string
-  /** What will happen. */
   readonly consequence: string
   readonly label: string
   readonly run: () => unknown
@@ -202,11 +189,6 @@ export const Confirm = ({ act, onClose, stay = text('cancel') }: ConfirmProps): 
       }}>${act.label}</button></div>
   <//>`
 
-interface Outcome {
-  readonly words: string
-  readonly isError: boolean
-}
-
 /**
  * What a view asks before a change, and what it says after it; `notices` is the place for both.
  *
@@ -214,7 +196,7 @@ interface Outcome {
  * @param problem said in place of the outcome, such as that of the view's list
  */
 export const useActs = (reload: () => void = () => undefined, problem = '') => {
-  const [outcome, setOutcome] = useState<Outcome | undefined>()
+  const [outcome, setOutcome] = useState<{ words: string; isError: boolean } | undefined>()
   const [act, setAct] = useState<Act | undefined>()
   const say = (words: string, isError = false) => setOutcome(words === '' ? undefined : { words, isError })
   const said = problem === '' ? outcome : { words: problem, isError: true }
@@ -247,7 +229,6 @@ interface SecretProps {
   readonly value: string
   /** That it is not shown again. */
   readonly note: string
-  /** Further fields. */
   readonly children?: ComponentChildren
   readonly onHide: () => void
 }

@@ -32,12 +32,7 @@ const VIEWS = {
 type Section = keyof typeof VIEWS
 const SECTIONS = Object.keys(VIEWS) as Section[]
 
-interface Place {
-  readonly section: Section
-  readonly id: string
-}
-
-const placeOf = (hash: string): Place => {
+const placeOf = (hash: string) => {
   const [, name = '', id = ''] = hash.replace(/^#|\?.*$/g, '').split('/')
   const section = SECTIONS.find(known => known === name) ?? 'people'
   return { section, id: section === 'people' && /^[1-9]\d{0,9}$/.test(id) ? id : '' }

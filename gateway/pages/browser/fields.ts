@@ -46,7 +46,6 @@ interface ChoiceProps {
   readonly id: string
   readonly label: ComponentChildren
   readonly value: string
-  /** Values and what they are called. */
   readonly options: readonly (readonly [value: string, words: string])[]
   readonly onValue: (value: string) => void
 }

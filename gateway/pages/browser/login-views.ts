@@ -25,13 +25,7 @@ export const Card = ({ children }: { children?: ComponentChildren }): VNode => h
     <footer><${LanguageSwitch} label=${text('language')} /></footer>
   </div>`
 
-const PasswordForm = ({
-  onIn,
-  onNotice
-}: {
-  onIn: (user: User) => void
-  onNotice: (notice?: Notice) => void
-}): VNode => {
+const PasswordForm = ({ onIn, onNotice }: Pick<OutProps, 'onIn' | 'onNotice'>): VNode => {
   const [isBusy, setBusy] = useState(false)
   const [isShown, setShown] = useState(false)
   const username = useRef<HTMLInputElement>(null)

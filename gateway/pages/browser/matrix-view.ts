@@ -27,7 +27,6 @@ const sampleOf = ({ host: [host], path }: RouteItem): string => {
   return host === undefined ? sample : `https://${host.replace(/^\*/, 'x')}${sample}`
 }
 
-/** An address in one of the route's networks. */
 const sampleAddressOf = ({ from: [first = ''] }: RouteItem): string => first.split('/', 1)[0] ?? ''
 
 const Cell = ({ row, role, onAsk }: { row: RouteItem; role: string; onAsk: (question: Question) => void }): VNode => {

@@ -74,7 +74,6 @@ export const SmallPage = ({ user, current, isReady = true, children }: SmallPage
 }
 
 interface PageParts {
-  /** What the person sees. */
   readonly view: (user: User) => VNode
   /** Whether a session that the browser keeps in a cookie is enough for what the page shows. */
   readonly takesCookie?: boolean

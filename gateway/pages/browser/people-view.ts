@@ -30,11 +30,7 @@ const NAMES = Object.keys(FILTERS) as Filter[]
 /** `query` has the list's parameters, which the link back contains. */
 const columnsOf = (query: string, selectCell: (person: PersonItem) => VNode): Column<PersonItem>[] => [
   [text('selection'), selectCell],
-  [
-    text('name'),
-    person =>
-      html`<a href=${`#/people/${person.id}${query === '' ? '' : `?${query}`}`}><${Name} of=${nameOf(person)} /></a>`
-  ],
+  [text('name'), person => html`<a href=${`#/people/${person.id}${query}`}><${Name} of=${nameOf(person)} /></a>`],
   [
     text('username'),
     ({ username, provider }) => html`<${Name} of=${username} /> <small class="quiet">${providerName(provider)}</small>`

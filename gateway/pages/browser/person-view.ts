@@ -43,8 +43,7 @@ export const PersonView = ({ id }: { id: string }): VNode => {
   const { ask, say, change, notices } = useActs(reload)
   const person = loaded.data
   // The list as it was left.
-  const query = queryInAddress()
-  const list = query === '' ? '#/people' : `#/people?${query}`
+  const list = `#/people${queryInAddress()}`
 
   const run = (action: string, done: ConsoleKey) => change(`users/${id}/${action}`, 'POST', text(done))
   /** What is held back may be the address instead, though not one that only service accounts have failed from. */
@@ -126,7 +125,6 @@ const ErasePerson = ({ person, onProblem, list }: EraseProps): VNode => {
     }`
 }
 
-/** Shows Admins where a person is logged in, and ends all of these sessions. */
 const PersonSessions = ({ id, name }: { id: number; name: string }): VNode => {
   const path = `users/${id}/sessions`
   const list = useList<SessionItem>(path, 20)

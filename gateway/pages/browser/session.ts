@@ -46,7 +46,6 @@ export interface Question {
   token?: string | undefined
   /** The ETag that a change is based on. */
   ifMatch?: string | undefined
-  /** Whether the response is a file. */
   isFile?: boolean
 }
 

@@ -33,7 +33,6 @@ export type AccessItem = Omit<PersonItem, 'disabled' | 'lastLoginAt'>
 export const includesName = (names: readonly string[], name: string): boolean =>
   names.some(one => one.toLowerCase() === name.toLowerCase())
 
-/** Groups that grant this profile or area. */
 export const groupsOf = ({ granted }: AccessItem, kind: 'profiles' | 'areas', name: string): string[] =>
   granted.filter(part => includesName(part[kind], name)).map(({ group }) => group)
 

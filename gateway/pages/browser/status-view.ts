@@ -1,6 +1,6 @@
 // Shows the state of the gateway at a glance: checks, upstreams, limiter, route files, audit chain.
 import { useLoad } from './console-data.ts'
-import { Missing, State, Table, Waiting } from './console-parts.ts'
+import { type Column, Missing, Rows, State, Waiting } from './console-parts.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, type VNode } from './render.ts'
 import type { Status } from './shapes.ts'
@@ -22,42 +22,47 @@ const Word = ({ of }: { of: string }): VNode => html`<${State} is=${KINDS[of] ??
 const Fact = ({ label, children }: { label: string; children?: ComponentChildren }): VNode =>
   html`<div><dt>${label}</dt><dd>${children}</dd></div>`
 
-const Upstreams = ({
-  status
-}: {
-  status: Status
-}): VNode => html`<section class="wide-panel"><h2>${checkName('upstreams')}</h2>
-  <${Table} label=${checkName('upstreams')} heads=${[text('name'), text('target'), text('health'), text('since'), text('busy')]}>
-  ${status.upstreams.flatMap(({ name, targets }) =>
-    targets.map(
-      target => html`<tr key=${`${name} ${target.url}`}><th scope="row" data-label=${text('name')}>${name}</th>
-      <td data-label=${text('target')}><code>${target.url}</code></td>
-      <td data-label=${text('health')}><${Word} of=${target.state} /> ${target.reason !== '' && html`<small class="quiet">${target.reason}</small>`} ${target.instances.length < status.instances.length && html`<small class="quiet">${target.instances.join(', ')}</small>`}</td>
-      <td data-label=${text('since')}>${dateTime(target.since)}</td><td data-label=${text('busy')}>${number(target.busy)}</td></tr>`
-    )
-  )}<//></section>`
+const Upstreams = ({ status: { upstreams, instances: all } }: { status: Status }): VNode => {
+  const seen = upstreams.flatMap(({ name, targets }) => targets.map(target => ({ name, ...target })))
+  const columns: Column<(typeof seen)[number]>[] = [
+    [text('name'), ({ name }) => name],
+    [text('target'), ({ url }) => html`<code>${url}</code>`],
+    [
+      text('health'),
+      ({ state, reason, instances }) =>
+        html`<${Word} of=${state} /> ${reason !== '' && html`<small class="quiet">${reason}</small>`} ${instances.length < all.length && html`<small class="quiet">${instances.join(', ')}</small>`}`
+    ],
+    [text('since'), ({ since }) => dateTime(since)],
+    [text('busy'), ({ busy }) => number(busy)]
+  ]
+  return html`<section class="wide-panel"><h2>${checkName('upstreams')}</h2>
+    <${Rows} label=${checkName('upstreams')} columns=${columns} items=${seen} keyOf=${({ name, url }: (typeof seen)[number]) => `${name} ${url}`} /></section>`
+}
 
 const streamCount = (streams: Readonly<Record<string, number>>): string =>
   number(Object.values(streams).reduce((sum, one) => sum + one, 0))
 
-const Instances = ({
-  of
-}: {
-  of: Status['instances']
-}): VNode => html`<section class="wide-panel"><h2>${text('instances')}</h2>
-  <${Table} label=${text('instances')} heads=${[text('instance'), text('health'), text('startedAt'), checkName('rateLimit'), text('reload'), text('openStreams')]}>
-  ${of.map(
-    ({ instance, status, checks, startedAt, limiter, checksum, streams }) =>
-      html`<tr key=${instance}><th scope="row" data-label=${text('instance')}><code>${instance}</code></th>
-      <td data-label=${text('health')}><${Word} of=${status} /> ${Object.entries(checks)
-        .filter(([, state]) => state !== 'ok')
-        .map(
-          ([name, state]) => html`<small key=${name} class="quiet">${checkName(name)}: <${Word} of=${state} /></small> `
-        )}</td>
-      <td data-label=${text('startedAt')}>${dateTime(startedAt)}</td><td data-label=${checkName('rateLimit')}><${Word} of=${limiter} /></td>
-      <td data-label=${text('reload')}><code>${checksum.slice(0, 16)}…</code></td>
-      <td data-label=${text('openStreams')}>${streamCount(streams)}</td></tr>`
-  )}<//></section>`
+type Instance = Status['instances'][number]
+
+const healthCell = ({ status, checks }: Instance): VNode => {
+  const unwell = Object.entries(checks).filter(([, state]) => state !== 'ok')
+  return html`<${Word} of=${status} /> ${unwell.map(
+    ([name, state]) => html`<small key=${name} class="quiet">${checkName(name)}: <${Word} of=${state} /></small> `
+  )}`
+}
+
+const Instances = ({ of }: { of: readonly Instance[] }): VNode => {
+  const columns: Column<Instance>[] = [
+    [text('instance'), ({ instance }) => html`<code>${instance}</code>`],
+    [text('health'), healthCell],
+    [text('startedAt'), ({ startedAt }) => dateTime(startedAt)],
+    [checkName('rateLimit'), ({ limiter }) => html`<${Word} of=${limiter} />`],
+    [text('reload'), ({ checksum }) => html`<code>${checksum.slice(0, 16)}…</code>`],
+    [text('openStreams'), ({ streams }) => streamCount(streams)]
+  ]
+  return html`<section class="wide-panel"><h2>${text('instances')}</h2>
+    <${Rows} label=${text('instances')} columns=${columns} items=${of} keyOf=${({ instance }: Instance) => instance} /></section>`
+}
 
 const Panels = ({ status }: { status: Status }): VNode => html`<div class="panels">
   <section class="panel"><h2>${text('overall')}</h2><p><${Word} of=${status.status} /></p><dl class="facts">

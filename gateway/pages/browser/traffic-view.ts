@@ -1,5 +1,4 @@
 // Shows the last minutes of traffic live: decisions, latency, logins, and reasons for refusals.
-
 import { askWhileVisible } from './ask-while-visible.ts'
 import { call, problemOf } from './console-data.ts'
 import { type Column, Missing, Rows } from './console-parts.ts'

@@ -3,7 +3,6 @@ import { useEffect } from './render.ts'
 
 const unsaved = new Set<symbol>()
 
-/** Whether leaving this page would lose something. */
 export const hasUnsaved = (): boolean => unsaved.size > 0
 
 /** From now on nothing on this page counts as unsaved. */
