@@ -7,14 +7,9 @@ import { groupsOf, type Named, type PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
-export interface ChosenAccess {
-  readonly profiles: readonly string[]
-  readonly areas: readonly string[]
-  /** One of the areas; `''` if there are none. */
-  readonly main: string
-}
+export type ChosenAccess = PersonItem['assigned']
 
-export const accessBody = ({ profiles, areas, main }: ChosenAccess) => ({
+export const accessBody = ({ profiles, areas, areaPrincipal: main }: ChosenAccess) => ({
   profiles,
   areas,
   areaPrincipal: main === '' ? null : main
@@ -59,7 +54,7 @@ const Profiles = ({ chosen, onChange, person }: Props): VNode => {
 
 export const AccessChoice = (props: Props): VNode => {
   const { chosen, onChange, onProblem, person, prefix = '' } = props
-  const { areas, main } = chosen
+  const { areas, areaPrincipal: main } = chosen
   const all = useAll<Named>('areas')
   const [wanted, setWanted] = useState('')
   const isWanted = wanted.trim() !== ''
@@ -72,12 +67,12 @@ export const AccessChoice = (props: Props): VNode => {
     if (name === '' || areas.includes(name)) return setWanted('')
     // Without the list, the gateway validates it.
     if (known?.includes(name) === false) return onProblem(text('unknownArea'))
-    onChange({ ...chosen, areas: [...areas, name], main: main === '' ? name : main })
+    onChange({ ...chosen, areas: [...areas, name], areaPrincipal: main === '' ? name : main })
     setWanted('')
   }
   const remove = (name: string) => {
     const left = areas.filter(area => area !== name)
-    onChange({ ...chosen, areas: left, main: main === name ? (left[0] ?? '') : main })
+    onChange({ ...chosen, areas: left, areaPrincipal: main === name ? (left[0] ?? '') : main })
   }
   const addOnEnter = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement)) return
@@ -99,6 +94,6 @@ export const AccessChoice = (props: Props): VNode => {
     </fieldset>
     ${
       areas.length > 0 &&
-      html`<${Choice} id=${`${prefix}main-area`} label=${text('mainArea')} value=${main} options=${areas.map(area => [area, area])} onValue=${(to: string) => onChange({ ...chosen, main: to })} />`
+      html`<${Choice} id=${`${prefix}main-area`} label=${text('mainArea')} value=${main} options=${areas.map(area => [area, area])} onValue=${(to: string) => onChange({ ...chosen, areaPrincipal: to })} />`
     }`
 }

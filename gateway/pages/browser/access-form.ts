@@ -26,14 +26,8 @@ interface Props {
   readonly onDone: (words: string, isError: boolean) => void
 }
 
-const choiceOf = ({ assigned }: PersonItem): ChosenAccess => ({
-  profiles: assigned.profiles,
-  areas: assigned.areas,
-  main: assigned.areaPrincipal
-})
-
 const isSame = (a: ChosenAccess, b: ChosenAccess): boolean =>
-  a.main === b.main && sameNames(a.profiles, b.profiles) && sameNames(a.areas, b.areas)
+  a.areaPrincipal === b.areaPrincipal && sameNames(a.profiles, b.profiles) && sameNames(a.areas, b.areas)
 
 /** Whether what was saved gives access, or what is missing. */
 const savedWords = (person: PersonItem): string => {
@@ -52,10 +46,8 @@ const lackOf = ({ granted }: PersonItem, { profiles, areas }: ChosenAccess): Con
 
 /** How assigned access has changed between two readings, in words; nothing if it is the same. */
 const differencesOf = ({ assigned: before }: PersonItem, { assigned: now }: PersonItem): string[] => {
-  const [had, has] = [
-    [...before.profiles, ...before.areas],
-    [...now.profiles, ...now.areas]
-  ]
+  const had = [...before.profiles, ...before.areas]
+  const has = [...now.profiles, ...now.areas]
   const given = has.filter(name => !had.includes(name))
   const taken = had.filter(name => !has.includes(name))
   return [
@@ -81,14 +73,14 @@ const findConflict = async (id: number): Promise<Conflict | undefined> => {
 const useAccess = ({ read, onDone }: Props) => {
   // The state that the selection is based on, because others may change the person in the meantime.
   const [base, setBase] = useState(read)
-  const [choice, setChoice] = useState(choiceOf(read.person))
+  const [choice, setChoice] = useState(read.person.assigned)
   const [conflict, setConflict] = useState<Conflict | undefined>()
   const [isBusy, setBusy] = useState(false)
-  const isChanged = !isSame(choice, choiceOf(base.person))
+  const isChanged = !isSame(choice, base.person.assigned)
   useUnsaved(isChanged)
   const rebase = (next: PersonRead) => {
     setBase(next)
-    setChoice(choiceOf(next.person))
+    setChoice(next.person.assigned)
     setConflict(undefined)
   }
   useEffect(() => {
@@ -96,12 +88,8 @@ const useAccess = ({ read, onDone }: Props) => {
   }, [read.etag])
 
   const put = async (ifMatch: string): Promise<void> => {
-    const path = `users/${base.person.id}/access`
-    const answer = await call<PersonItem>(path, {
-      method: 'PUT',
-      body: accessBody(choice),
-      ifMatch: ifMatch || undefined
-    })
+    const change = { method: 'PUT', body: accessBody(choice), ifMatch: ifMatch || undefined }
+    const answer = await call<PersonItem>(`users/${base.person.id}/access`, change)
     if (answer.status === 200) {
       rebase(readOf(answer))
       return onDone(savedWords(answer.body), false)

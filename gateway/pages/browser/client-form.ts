@@ -10,7 +10,7 @@ import { dayOf, endOfDay } from './times.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
-const NO_ACCESS: ChosenAccess = { profiles: [], areas: [], main: '' }
+const NO_ACCESS: ChosenAccess = { profiles: [], areas: [], areaPrincipal: '' }
 
 /** @param firstDay the day on which it expires now; an unchanged day keeps its time of day */
 const wishOf = (form: HTMLFormElement, chosen: ChosenAccess, firstDay: string | undefined) => {
@@ -54,9 +54,8 @@ interface Props {
 }
 
 export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode => {
-  const first = client === undefined ? NO_ACCESS : { ...client, main: client.areaPrincipal }
   const firstDay = client === undefined || client.expiresAt === '' ? '' : dayOf(new Date(client.expiresAt))
-  const [chosen, setChosen] = useState<ChosenAccess>(first)
+  const [chosen, setChosen] = useState<ChosenAccess>(client ?? NO_ACCESS)
   const [isTouched, setTouched] = useState(false)
   const [isBusy, setBusy] = useState(false)
   const { say, notices } = useActs()

@@ -15,15 +15,8 @@ import { text } from './words-pages.ts'
 export const useLeave = () => {
   const [leaving, setLeaving] = useState<(() => void) | undefined>()
   const leave = (go: () => void) => (hasUnsaved() ? setLeaving(() => go) : go())
-  const question =
-    leaving === undefined
-      ? undefined
-      : html`<${Confirm} stay=${text('stay')} onClose=${() => setLeaving(undefined)} act=${actOf(
-          text,
-          'leave',
-          {},
-          leaving
-        )} />`
+  const act = leaving && actOf(text, 'leave', {}, leaving)
+  const question = act && html`<${Confirm} stay=${text('stay')} onClose=${() => setLeaving(undefined)} act=${act} />`
   return { leave, question }
 }
 
@@ -89,23 +82,21 @@ const EndedDialog = (): VNode => html`<${Dialog} title=${text('ended')} isFixed 
 const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode => {
   const [isEnded, setEnded] = useState(false)
   useLanguage()
-  useEffect(
-    () =>
-      followPageSession(user, {
-        onEnded: () => setEnded(true),
-        onRenewed() {
-          setEnded(false)
-          // Only what is shown: what has been typed or chosen stays.
-          reloadAll()
-        },
-        onOther() {
-          // Nothing that one person has begun is saved as another.
-          giveUpUnsaved()
-          location.reload()
-        }
-      }),
-    []
-  )
+  const follow = () =>
+    followPageSession(user, {
+      onEnded: () => setEnded(true),
+      onRenewed() {
+        setEnded(false)
+        // Only what is shown: what has been typed or chosen stays.
+        reloadAll()
+      },
+      onOther() {
+        // Nothing that one person has begun is saved as another.
+        giveUpUnsaved()
+        location.reload()
+      }
+    })
+  useEffect(follow, [])
   return html`${view(user)}${isEnded && html`<${EndedDialog} />`}`
 }
 
