@@ -4,13 +4,6 @@ import { extname, join } from 'node:path'
 import { isBuilt, PACKAGE_FOLDER } from '../values/package-files.ts'
 import type { BundledFiles, Manifest } from './bundle-pages.ts'
 
-export interface Asset {
-  readonly type: string
-  readonly body: Buffer
-  /** With gzip. */
-  readonly compressed: Buffer
-}
-
 export const ASSETS = '/auth/assets/'
 
 const TYPES: Record<string, string> = {
@@ -39,7 +32,8 @@ const load = async () => {
     : await (await import('./bundle-pages.ts')).bundlePages()
   return {
     manifest: JSON.parse(String(files.get('manifest.json'))) as Manifest,
-    get(file: string): Asset | undefined {
+    /** `compressed`: with gzip. */
+    get(file: string) {
       const [type, body, compressed] = [TYPES[extname(file)], files.get(file), files.get(`${file}.gz`)]
       return type === undefined || body === undefined || compressed === undefined
         ? undefined

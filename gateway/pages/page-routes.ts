@@ -7,7 +7,7 @@ import type { Exchange } from '../http/exchange.ts'
 import type { AppItem } from '../routes/apps.ts'
 import type { Settings } from '../settings/settings.ts'
 import { array, object, string } from '../values/json-schema.ts'
-import { ASSETS, type Asset, pageAssets } from './assets.ts'
+import { ASSETS, pageAssets } from './assets.ts'
 import type { PageName } from './bundle-pages.ts'
 import { pageHtml } from './page-html.ts'
 
@@ -84,11 +84,11 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
   app.get(
     '/auth/session.js',
     { schema: { summary: 'The script that keeps the session of a page alive', produces: ['text/javascript'] } },
-    async (request, reply) => sendAsset(request, reply, (await pageAssets()).get('session.js'), FIVE_MINUTES)
+    (request, reply) => sendAsset(request, reply, 'session.js', FIVE_MINUTES)
   )
 
-  app.get<{ Params: { '*': string } }>(`${ASSETS}*`, { schema: { hide: true } }, async (request, reply) =>
-    sendAsset(request, reply, (await pageAssets()).get(request.params['*']), A_YEAR)
+  app.get<{ Params: { '*': string } }>(`${ASSETS}*`, { schema: { hide: true } }, (request, reply) =>
+    sendAsset(request, reply, request.params['*'], A_YEAR)
   )
 }
 
@@ -107,7 +107,8 @@ const awayFrom = (exchange: Exchange, name: PageName, { publicUrl, hostLogin }: 
 
 const POPUP_DONE = 'done'
 
-const sendAsset = async (request: FastifyRequest, reply: FastifyReply, asset: Asset | undefined, caching: string) => {
+const sendAsset = async (request: FastifyRequest, reply: FastifyReply, file: string, caching: string) => {
+  const asset = (await pageAssets()).get(file)
   if (asset === undefined) throw new NotFound({ reason: 'no-asset' })
   // RFC 9110 §12.5.3, as far as browsers use it.
   const isCompressed = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(request.headers['accept-encoding'] ?? '')
