@@ -7,7 +7,7 @@ import { type LiveLogins, loginItemSchema, loginUse } from '../store/live-logins
 import { accessSourceProperties } from '../store/people.ts'
 import { type PersonalTokenStore, type TokenWish, tokenItemProperties } from '../store/personal-tokens.ts'
 import type { Users } from '../store/users.ts'
-import { closed, names } from '../values/json-schema.ts'
+import { closed, names, textUpTo } from '../values/json-schema.ts'
 
 interface AccountParts {
   readonly users: Users
@@ -73,14 +73,9 @@ const madeSchema = closed({
 })
 
 const wishSchema = closed({
-  name: { type: 'string', minLength: 1, maxLength: 64 },
+  name: textUpTo(64),
   profiles: names(100, 64),
-  expiresAt: {
-    type: 'string',
-    minLength: 1,
-    maxLength: 64,
-    description: 'RFC 3339 date or date-time, at most a year ahead'
-  }
+  expiresAt: { ...textUpTo(64), description: 'RFC 3339 date or date-time, at most a year ahead' }
 })
 
 const tokenEndpoints = ({ personalTokens }: AccountParts): Endpoints => ({

@@ -1,9 +1,9 @@
 // Lets Admins manage areas, and lists profiles and what groups are granted, and to how many.
 import { type Asked, type Endpoints, pageFrom, pageOf, pagingQuery } from '../http/own-requests.ts'
-import { array, closed, integer, object, string } from '../values/json-schema.ts'
+import { array, closed, integer, object, string, textUpTo } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 
-const nameSchema = closed({ name: { type: 'string', minLength: 1, maxLength: 256 } })
+const nameSchema = closed({ name: textUpTo(256) })
 
 const namedSchema = object({ id: integer, name: string })
 

@@ -3,13 +3,13 @@ import { BadRequest } from '../errors.ts'
 import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
 import { inParts, inTurns, type Parts } from '../routes/in-parts.ts'
 import type { AuditFilter, AuditItem } from '../store/audit-list.ts'
-import { optional } from '../values/json-schema.ts'
+import { optional, textUpTo } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 import { auditItemSchema, readTime, timeProperty } from './admin-schemas.ts'
 
 const filterProperties = {
-  user: { type: 'string', minLength: 1, maxLength: 256, description: 'An id or a username' },
-  action: { type: 'string', minLength: 1, maxLength: 64 },
+  user: { ...textUpTo(256), description: 'An id or a username' },
+  action: textUpTo(64),
   since: timeProperty('From then on: RFC 3339 date or date-time'),
   until: timeProperty('Before then: RFC 3339 date or date-time')
 } as const

@@ -1,12 +1,12 @@
 // Lets Admins create service accounts, change their access, rotate their secrets and remove them.
 import type { Asked, Endpoints } from '../http/own-requests.ts'
 import type { ClientWish } from '../store/clients.ts'
-import { array, closed, integer, names, optional, string } from '../values/json-schema.ts'
+import { array, closed, integer, names, optional, string, textUpTo } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 import { accessSchema } from './admin-schemas.ts'
 
 const wishProperties = {
-  name: { type: 'string', minLength: 1, maxLength: 64 },
+  name: textUpTo(64),
   ...accessSchema.properties,
   expiresAt: {
     type: ['string', 'null'],

@@ -1,7 +1,7 @@
 // Shows Admins which accounts and client addresses the login throttle holds back, and frees an address.
 import { type Asked, type Endpoints, pageFrom } from '../http/own-requests.ts'
 import type { HeldBack } from '../login/unlock.ts'
-import { closed, integer, object, string } from '../values/json-schema.ts'
+import { closed, integer, object, string, textUpTo } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 
 const itemSchema = object({
@@ -45,7 +45,7 @@ export const heldBackEndpoints = ({ heldBack, unlockAddress }: AdminParts): Endp
   },
   'POST /auth/admin/held-back/unlock': {
     summary: 'Frees a client address that failed logins hold back; the accounts that it tried stay as they are',
-    body: closed({ address: { ...string, minLength: 1, maxLength: 64 } }),
+    body: closed({ address: textUpTo(64) }),
     returns: object({ address: string, freed: { ...integer, description: 'Failures that counted' } }),
     run: ({ actor, body }: Asked<{ address: string }>) => unlockAddress(actor, body.address)
   }

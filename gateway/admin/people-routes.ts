@@ -6,7 +6,7 @@ import type { AccessStatus } from '../identity.ts'
 import { loginItemSchema } from '../store/live-logins.ts'
 import { tokenItemProperties } from '../store/personal-tokens.ts'
 import type { AccessNames, BulkChange, PersonItem } from '../store/users.ts'
-import { array, closed, integer, names, object, optional, string } from '../values/json-schema.ts'
+import { array, closed, integer, names, object, optional, string, textUpTo } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 import { accessSchema, auditItemSchema, personItemSchema } from './admin-schemas.ts'
 
@@ -39,12 +39,7 @@ const bulkSchema = closed(
     },
     profiles: changeOf(100, 64),
     areas: changeOf(500, 256),
-    areaPrincipal: {
-      type: 'string',
-      minLength: 1,
-      maxLength: 256,
-      description: 'One of the areas of each of these people'
-    }
+    areaPrincipal: { ...textUpTo(256), description: 'One of the areas of each of these people' }
   },
   ['profiles', 'areas', 'areaPrincipal']
 )

@@ -8,7 +8,7 @@ import { LoginFailed, LoginThrottled, PasswordExpired } from '../errors.ts'
 import { tokenAnswerSchema } from '../http/own-requests.ts'
 import type { AccountClue } from '../identity.ts'
 import type { Settings } from '../settings/settings.ts'
-import { boolean, object, string } from '../values/json-schema.ts'
+import { boolean, object, string, textUpTo } from '../values/json-schema.ts'
 import { createReports } from '../values/throttled-log.ts'
 import type { LoginOutcome, SignIn } from './sign-in.ts'
 import type { LoginThrottle } from './throttle/throttle.ts'
@@ -27,8 +27,8 @@ interface LoginRoutesParts {
 }
 
 const credentialsSchema = object({
-  username: { type: 'string', minLength: 1, maxLength: 256 },
-  password: { type: 'string', minLength: 1, maxLength: 1024 }
+  username: textUpTo(256),
+  password: textUpTo(1024)
 })
 
 const configSchema = object({

@@ -4,6 +4,9 @@ export const string = { type: 'string' } as const
 export const integer = { type: 'integer' } as const
 export const boolean = { type: 'boolean' } as const
 
+/** A text of at least one character. */
+export const textUpTo = (maxLength: number) => ({ type: 'string', minLength: 1, maxLength }) as const
+
 export const array = (items: object) => ({ type: 'array', items }) as const
 
 type Properties = Readonly<Record<string, object>>
@@ -26,7 +29,7 @@ export const optional = (properties: Properties) => closed(properties, Object.ke
 
 /** A list of different names in a request. */
 export const names = (maxItems: number, maxLength: number) => ({
-  ...array({ type: 'string', minLength: 1, maxLength }),
+  ...array(textUpTo(maxLength)),
   maxItems,
   uniqueItems: true
 })

@@ -37,21 +37,19 @@ export const allOf = async <T>(path: string, most = Number.POSITIVE_INFINITY): P
   }
 }
 
+/** By status, or else by code. */
 const REASONS: Readonly<Record<string, SharedKey>> = {
+  401: 'ended',
+  403: 'onlyAdmins',
+  429: 'tooMany',
   GW_LAST_ADMIN: 'lastAdmin',
   GW_CONFLICT: 'conflict',
   GW_NOT_FOUND: 'notFound',
   GW_UNAVAILABLE: 'unavailable'
 }
 
-const reasonOf = ({ status, code }: Answer<unknown>): SharedKey => {
-  if (status === 401) return 'ended'
-  if (status === 403) return 'onlyAdmins'
-  if (status === 429) return 'tooMany'
-  const known = REASONS[code]
-  if (known !== undefined) return known
-  return status === 404 ? 'missing' : status < 500 ? 'invalid' : 'broken'
-}
+const reasonOf = ({ status, code }: Answer<unknown>): SharedKey =>
+  REASONS[status] ?? REASONS[code] ?? (status === 404 ? 'missing' : status < 500 ? 'invalid' : 'broken')
 
 /**
  * Why something failed, in the reader's language, because the gateway's own messages are in English.

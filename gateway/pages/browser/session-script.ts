@@ -24,21 +24,17 @@ type State = 'active' | 'refreshed' | 'ending' | 'ended'
 const script = document.currentScript as HTMLScriptElement | null
 const warnMs = Math.max(0, Number(script?.dataset.warnSeconds ?? '300')) * 1000
 const isPortuguese = (document.documentElement.lang || navigator.language).toLowerCase().startsWith('pt')
-const words = isPortuguese
-  ? {
-      ending: 'A sua sessão termina em breve.',
-      ended: 'A sua sessão terminou.',
-      note: 'Entre de novo em outra janela: esta página continua como está.',
-      logIn: 'Entrar de novo',
-      later: 'Depois'
-    }
-  : {
-      ending: 'Your session ends soon.',
-      ended: 'Your session has ended.',
-      note: 'Log in again in another window: this page stays as it is.',
-      logIn: 'Log in again',
-      later: 'Later'
-    }
+const say = (pt: string, en: string): string => (isPortuguese ? pt : en)
+const words = {
+  ending: say('A sua sessão termina em breve.', 'Your session ends soon.'),
+  ended: say('A sua sessão terminou.', 'Your session has ended.'),
+  note: say(
+    'Entre de novo em outra janela: esta página continua como está.',
+    'Log in again in another window: this page stays as it is.'
+  ),
+  logIn: say('Entrar de novo', 'Log in again'),
+  later: say('Depois', 'Later')
+}
 
 const STYLE = `
   dialog { font: 16px/1.5 system-ui, sans-serif; color: #16211f; background: #fff; border: 1px solid #d3ddda; border-radius: 14px;
