@@ -109,26 +109,22 @@ const useAccess = ({ read, onDone }: Props) => {
   return { base, choice, setChoice, conflict, rebase, isChanged, isBusy, save }
 }
 
-interface ConflictProps {
-  readonly before: PersonItem
-  readonly conflict: Conflict
-  readonly isBusy: boolean
-  readonly onDiscard: () => void
-  readonly onSave: () => void
-}
-
 /** What another Admin has changed in the same access, for this one to decide. */
-const AccessConflict = ({ before, conflict: { by, person }, isBusy, onDiscard, onSave }: ConflictProps): VNode => {
-  const saveIfValid = (event: Event) => (event.currentTarget as HTMLButtonElement).form?.reportValidity() && onSave()
+const AccessConflict = ({ access }: { access: ReturnType<typeof useAccess> }): VNode | null => {
+  const { base, conflict, isBusy, rebase, save } = access
+  if (conflict === undefined) return null
+  const { by, person, etag } = conflict
+  const saveIfValid = (event: Event) => (event.currentTarget as HTMLButtonElement).form?.reportValidity() && save(etag)
   return html`<div class="notice" data-error="true" role="alert" id="conflict">
     <p>${by === '' ? text('changedMeanwhile') : text('changedBy', { name: by.slice(0, 80) })}</p>
-    <ul>${differencesOf(before, person).map(words => html`<li key=${words}><bdi>${words}</bdi></li>`)}</ul>
-    <div class="buttons"><button type="button" id="show-theirs" onClick=${onDiscard}>${text('showTheirs')}</button>
+    <ul>${differencesOf(base.person, person).map(words => html`<li key=${words}><bdi>${words}</bdi></li>`)}</ul>
+    <div class="buttons"><button type="button" id="show-theirs" onClick=${() => rebase(conflict)}>${text('showTheirs')}</button>
       <button type="button" id="save-mine" disabled=${isBusy} onClick=${saveIfValid}>${text('saveMine')}</button></div></div>`
 }
 
 export const AccessForm = (props: Props): VNode => {
-  const { base, choice, setChoice, conflict, rebase, isChanged, isBusy, save } = useAccess(props)
+  const access = useAccess(props)
+  const { base, choice, setChoice, conflict, isChanged, isBusy, save } = access
   const { person } = base
   const lack = lackOf(person, choice)
   return html`<form id="access" onSubmit=${sends(() => save(base.etag))} aria-busy=${isBusy}>
@@ -138,11 +134,7 @@ export const AccessForm = (props: Props): VNode => {
     ${person.groupsCutOff && html`<p class="notice" data-error="true">${text('groupsCutOff')}</p>`}
     <p class="quiet">${text('accessNote')}</p>
     <p role="status" class="lack">${lack !== undefined && text(lack)}</p>
-    ${
-      conflict !== undefined &&
-      html`<${AccessConflict} before=${person} conflict=${conflict} isBusy=${isBusy}
-        onDiscard=${() => rebase(conflict)} onSave=${() => void save(conflict.etag)} />`
-    }
+    <${AccessConflict} access=${access} />
     <div class="buttons"><button type="submit" class="main" disabled=${isBusy || conflict !== undefined}>${text('saveAccess')}</button>
       ${isChanged && html`<span class="quiet" id="unsaved">${text('unsaved')}</span>`}</div>
   </form>`

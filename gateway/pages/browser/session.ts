@@ -147,7 +147,7 @@ export const onNews = (listener: (news: News) => void): (() => void) => {
   return () => channel.removeEventListener('message', hear)
 }
 
-export type Logout =
+type Logout =
   /** `url`: where the session at the cloud provider ends, if that is known. */
   | { readonly is: 'out'; readonly url: string | undefined }
   /** The login may live on; its token is kept. */
