@@ -15,10 +15,10 @@ import {
 import { guardsOfPerson } from '../store/login-names.ts'
 import { getPerson } from '../store/people.ts'
 import { limitKeyOf } from '../values/addresses.ts'
-import { accountRules, decideAccount, livePermits, type PermitRules } from './throttle/permits.ts'
+import { accountRules, decideAccount, type LockoutSettings, livePermits, type PermitRules } from './throttle/permits.ts'
 
 export interface ThrottleSettings extends Pick<Settings, 'loginFailures'> {
-  readonly ldap: Parameters<typeof accountRules>[0]
+  readonly ldap: LockoutSettings
 }
 
 export type HeldBack = Awaited<ReturnType<typeof listHeldBack>>

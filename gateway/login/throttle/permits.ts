@@ -28,11 +28,9 @@ const GRACE_MS = 2000
 /** For directories whose clocks count whole seconds. */
 export const CLOCK_MARGIN_MS = 1000
 
-export const accountRules = ({
-  timeoutMs,
-  lockoutThreshold,
-  lockoutWindowMs
-}: Pick<LdapSettings, 'timeoutMs' | 'lockoutThreshold' | 'lockoutWindowMs'>): PermitRules => ({
+export type LockoutSettings = Pick<LdapSettings, 'timeoutMs' | 'lockoutThreshold' | 'lockoutWindowMs'>
+
+export const accountRules = ({ timeoutMs, lockoutThreshold, lockoutWindowMs }: LockoutSettings): PermitRules => ({
   max: lockoutThreshold - 1,
   maxForStrangers: strangersMax(lockoutThreshold),
   windowMs: lockoutWindowMs === 0 ? Number.POSITIVE_INFINITY : lockoutWindowMs + CLOCK_MARGIN_MS,
@@ -91,11 +89,7 @@ export const decideAccount = (
  * All count until a window passes without another one: in Active Directory (lockOutObservationWindow) each failure
  * extends the life of the earlier ones.
  */
-export const livePermits = (
-  permits: readonly AccountPermit[],
-  now: number,
-  rules: PermitRules
-): readonly AccountPermit[] => {
+export const livePermits = (permits: readonly AccountPermit[], now: number, rules: PermitRules): AccountPermit[] => {
   const sorted = permits.toSorted((one, other) => one.at - other.at)
   let end = Number.NEGATIVE_INFINITY
   const ends = sorted.map(permit => (end = Math.max(end, endOf(permit, rules))))
@@ -128,11 +122,7 @@ const isUnseen =
     kind === 'open' || at >= now - ageMs - (kind === 'lost' ? LOST_SETTLES_MS : READING_SLACK_MS)
 
 /** Binds without a response did no harm if the directory counts no more failures than are known. */
-const withoutHarmless = (
-  permits: readonly AccountPermit[],
-  now: number,
-  reading: DirectoryReading
-): readonly AccountPermit[] => {
+const withoutHarmless = (permits: readonly AccountPermit[], now: number, reading: DirectoryReading) => {
   let harmful = Math.max(0, reading.failures - permits.filter(({ kind }) => kind === 'failed').length)
   const isAbsent = isUnseen(now, reading)
   return permits.filter(permit => {
