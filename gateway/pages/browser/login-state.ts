@@ -77,8 +77,8 @@ const startOf = (pageSession: PageSession): Start => {
   // Even if it is not said now, it would be wrong later.
   const isLoggedOut = takeLoggedOut()
   if (pageSession.is === 'unknown') return { is: 'unknown', notice: noticeFor(pageSession.answer) }
-  if (pageSession.is === 'in') return { is: 'in', user: pageSession.user, isFresh: false }
-  if (pageSession.is === 'cookie' && !needsToken) return { is: 'in', user: pageSession.user, isFresh: false }
+  if (pageSession.is === 'in' || (pageSession.is === 'cookie' && !needsToken))
+    return { is: 'in', user: pageSession.user, isFresh: false }
   if (isLoggedOut) return { is: 'out', notice: noticeOf('loggedOutElsewhere') }
   return { is: 'out', notice: pageSession.is === 'out' && pageSession.hasEnded ? noticeOf('ended') : undefined }
 }

@@ -32,8 +32,7 @@ import type { User } from './shapes.ts'
 import { giveUpUnsaved } from './unsaved.ts'
 
 export type PageSession =
-  | { readonly is: 'in'; readonly user: User }
-  | { readonly is: 'cookie'; readonly user: User }
+  | { readonly is: 'in' | 'cookie'; readonly user: User }
   | { readonly is: 'out'; readonly hasEnded: boolean }
   | { readonly is: 'unknown'; readonly answer: Answer<unknown> }
 
