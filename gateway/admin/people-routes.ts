@@ -1,6 +1,5 @@
 // Lets Admins find people, change their access and end their sessions and tokens; each change is audited.
 import type { FastifyReply } from 'fastify'
-import { NotFound } from '../errors.ts'
 import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
 import type { AccessStatus } from '../identity.ts'
 import { loginItemSchema } from '../store/live-logins.ts'
