@@ -171,6 +171,9 @@ const ROUTE_MISTAKES: Readonly<Record<string, string | readonly string[]>> = {
     '7:10: "app" needs "url" here, because the path has :name in it',
     '7:10: "app" requires the method GET'
   ],
+  'websocket: {}\nmethods: [POST]': '7:14: "websocket" requires the method GET',
+  'socketio: { namespaces: { /a: {} } }\nmethods: [POST]': '7:14: "socketio" requires the methods GET and POST',
+  'socketio: { namespaces: { /a: {} } }\nmethods: [GET]': '7:14: "socketio" requires the methods GET and POST',
   'socketio: { namespaces: { /a: {} } }\napp: { name: A }':
     '7:10: "app" needs a page to open, which a socketio route does not have',
   "socketio: { namespaces: { '/(a+)+/': {} } }": '6:42: a pattern must not repeat a group',
