@@ -1,9 +1,9 @@
 // Validates settings and route files and runs the tests in them.
 import { type Complaint, formatComplaint } from '../route-files/load.ts'
 import { isFromFiles, type RouteTable } from '../routes/route.ts'
-import { type GroupSources, groupSources } from '../settings/cloud.ts'
+import { groupSources } from '../settings/cloud.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
-import type { Environment, Mistake } from '../settings/reader.ts'
+import type { Environment } from '../settings/reader.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
 import { type CheckedRoutes, checkRoutes } from './read-routes.ts'
@@ -15,7 +15,7 @@ interface CheckOptions {
   readonly files?: boolean
 }
 
-export const addCheck: Add = (program, define) => {
+export const addCheck: Add = (program, define) =>
   define(program, 'check', check, 'validate the route files, run their tests, and validate the settings', [
     'check',
     'check upstream-config',
@@ -27,7 +27,6 @@ export const addCheck: Add = (program, define) => {
     .option('--no-settings', 'do not validate the environment')
     .option('--no-files', 'do not open the certificates and keys that the route files name; list them instead')
     .addHelpText('after', SETTINGS_HELP)
-}
 
 const SETTINGS_HELP = `
 Without --settings and --no-settings, the environment is validated if it contains any gateway
@@ -103,18 +102,10 @@ const hiddenPaths = (table: RouteTable | undefined): string[] => {
   return [`"${wide.id}": /health and everything below /auth/ stay with the gateway; its backend never receives them.`]
 }
 
-interface CheckedSettings {
-  readonly mistakes: readonly Mistake[]
-  readonly warnings: readonly string[]
-  /** undefined: unknown. */
-  readonly groupSources: GroupSources | undefined
-  /** Also true if it is unknown. */
-  readonly browserSession: boolean
-}
+/** Of settings that are not known: group sources are not checked, and browser sessions are taken to be on. */
+const UNKNOWN = { mistakes: [], warnings: [], groupSources: undefined, browserSession: true }
 
-const UNKNOWN: CheckedSettings = { mistakes: [], warnings: [], groupSources: undefined, browserSession: true }
-
-const checkSettings = (environment: Environment): CheckedSettings => {
+const checkSettings = (environment: Environment) => {
   try {
     const settings = readSettings(environment)
     const { warnings, browserSession } = settings

@@ -6,7 +6,7 @@ import { type Comparison, compareTables, type Difference } from './compare-table
 import { readTable } from './read-routes.ts'
 import { plain, type Terminal } from './terminal.ts'
 
-export const addDiff: Add = (program, define) => {
+export const addDiff: Add = (program, define) =>
   define(program, 'diff', diff, 'compare two directories of route files: what becomes more permissive, what stricter', [
     'diff /etc/portaria/routes upstream-config',
     'diff old new --json'
@@ -17,7 +17,6 @@ export const addDiff: Add = (program, define) => {
       'after',
       '\nThe exit code is 1 if anything became more permissive, or if not everything could be compared, so that a pipeline can\nrequire a review.'
     )
-}
 
 const diff = async ({ environment }: Cli, before: string, after: string): Promise<Report> => {
   const [old, next] = [await readTable(before), await readTable(after)]

@@ -12,9 +12,8 @@ const HEAD = [
   "# Put values with blanks, #, $ or \\ between '…': Node.js, Compose and systemd all take what is there as it is."
 ]
 
-export const addEnv: Add = (program, define) => {
+export const addEnv: Add = (program, define) =>
   define(program, 'env', env, 'print a commented .env with every variable', ['env > .env', 'env --json'])
-}
 
 const env = async (): Promise<Report> => ({
   json: VARIABLES.map(({ name, meaning, fallback, secret = false }) => ({

@@ -4,7 +4,7 @@ import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { ACTOR, personNamed, withUsers } from './open-store.ts'
 import { ask, isTerminal, readAll } from './read-input.ts'
 
-export const addErase: Add = (program, define) => {
+export const addErase: Add = (program, define) =>
   define(program, 'erase', erase, 'remove the names, addresses, logins and sessions of a person for good', [
     'erase maria',
     'erase id:7 --yes'
@@ -15,7 +15,6 @@ export const addErase: Add = (program, define) => {
       'after',
       '\nThe username (or id:NUMBER, if there is none) is asked for on the terminal, or read from standard input.\nExit code 1: the person is an Admin. Entries of the audit log that were written before the log had a key keep\ntheir names until they are archived.'
     )
-}
 
 const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<Report> =>
   withUsers(cli.environment, async users => {

@@ -23,7 +23,7 @@ interface ExplainOptions {
   readonly headers?: boolean
 }
 
-export const addExplain: Add = (program, define) => {
+export const addExplain: Add = (program, define) =>
   define(
     program,
     'explain',
@@ -56,7 +56,6 @@ export const addExplain: Add = (program, define) => {
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--headers', 'list the headers that the backend receives')
     .addHelpText('after', '\nThe exit code is 0 whatever the decision, and 2 if it could not be determined.')
-}
 
 const explainIt = async (
   cli: Cli,

@@ -10,7 +10,7 @@ interface GrantOptions {
   readonly area: readonly string[]
 }
 
-export const addGrant: Add = (program, define) => {
+export const addGrant: Add = (program, define) =>
   define(program, 'grant', grant, 'give a person profiles and areas, in addition to those that they have', [
     'grant maria --profile Admin --area Geral',
     'grant ldap:maria --profile Agente Supervisor --area Norte Sul',
@@ -26,7 +26,6 @@ export const addGrant: Add = (program, define) => {
       'after',
       '\nTokens of the person become stale at once. The main area is kept; if there is none, the first area becomes the main area.'
     )
-}
 
 /** Starts anew if someone else changes the access in between, so that nothing of that is undone. */
 const addAccess = async (

@@ -9,12 +9,7 @@ import { withDatabase } from './open-store.ts'
 import { checkedFolder, readTable } from './read-routes.ts'
 import { note, table } from './terminal.ts'
 
-interface GrantsOptions {
-  readonly config?: string
-  readonly find?: string
-}
-
-export const addGrants: Add = (program, define) => {
+export const addGrants: Add = (program, define) =>
   define(program, 'grants', grants, 'list what the route files grant to groups, or find the DN of a group', [
     'grants',
     'grants --config upstream-config --json',
@@ -23,9 +18,8 @@ export const addGrants: Add = (program, define) => {
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--find <cn>', 'list the DNs of the groups with this cn that the service account can see')
     .addHelpText('after', '\nThe exit code is 1 if no group has the cn.')
-}
 
-const grants = ({ environment }: Cli, { config, find: cn }: GrantsOptions): Promise<Report> =>
+const grants = ({ environment }: Cli, { config, find: cn }: { config?: string; find?: string }): Promise<Report> =>
   cn === undefined ? list(environment, config) : find(environment, cn)
 
 const list = async (environment: Environment, config: string | undefined): Promise<Report> => {

@@ -14,7 +14,7 @@ interface MatrixOptions {
   readonly own?: boolean
 }
 
-export const addMatrix: Add = (program, define) => {
+export const addMatrix: Add = (program, define) =>
   define(program, 'matrix', matrix, 'show who may pass which route', [
     'matrix',
     'matrix --config upstream-config --own',
@@ -22,7 +22,6 @@ export const addMatrix: Add = (program, define) => {
   ])
     .option('--config <folder>', 'directory of route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .option('--own', "list the gateway's own endpoints too")
-}
 
 const matrix = async ({ environment }: Cli, { config, own = false }: MatrixOptions): Promise<Report> => {
   const folder = routeFolder(environment, config)

@@ -2,7 +2,7 @@
 import type { Add, Cli, Report } from './command.ts'
 import { withDatabase } from './open-store.ts'
 
-export const addMigrate: Add = (program, define) => {
+export const addMigrate: Add = (program, define) =>
   define(
     program,
     'migrate',
@@ -10,7 +10,6 @@ export const addMigrate: Add = (program, define) => {
     'bring the database schema up to date (the gateway also does this when it starts)',
     ['migrate']
   )
-}
 
 const migrate = ({ environment }: Cli): Promise<Report> =>
   withDatabase(

@@ -8,12 +8,11 @@ import { storeSettings } from './command-settings.ts'
 import { ACTOR, openAuditKeys, openOrFail } from './open-store.ts'
 import { table } from './terminal.ts'
 
-export const addMove: Add = (program, define) => {
+export const addMove: Add = (program, define) =>
   define(program, 'move', move, 'copy the embedded database in DATA_DIR into the empty Postgres at DATABASE_URL', [
     'move',
     'move --json'
   ])
-}
 
 const move = async ({ environment }: Cli): Promise<Report> => {
   const { databaseUrl, dataDir } = storeSettings(environment)
@@ -62,10 +61,7 @@ const reportOf = (copied: readonly CopiedTable[], dataDir: string): Report => ({
 /** The target is not empty, or what arrived differs from what was sent. */
 const refused = (message: string): CannotRun => new CannotRun(message, ['Nothing was changed.'])
 
-interface CopiedTable {
-  readonly table: string
-  readonly rows: number
-}
+type CopiedTable = Awaited<ReturnType<typeof copyTable>>
 
 interface Table {
   readonly name: string
@@ -85,7 +81,7 @@ const PROOFS = ['users', 'areas', 'audit_events'] as const
  * Both have been migrated by the same version of the gateway. Ids, versions and the audit chain are unchanged, so that
  * tokens issued earlier remain valid.
  */
-const copyDatabase = async (from: Database, to: Database): Promise<readonly CopiedTable[]> => {
+const copyDatabase = async (from: Database, to: Database) => {
   const [source, target] = await Promise.all([connect(from), connect(to)])
   try {
     await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
@@ -149,7 +145,7 @@ const TABLES = `
   FROM pg_class t WHERE t.relkind = 'r' AND t.relnamespace = current_schema()::regnamespace ORDER BY t.relname`
 
 /** As text throughout, so that no value passes through a JavaScript number. */
-const copyTable = async ({ name, columns, key }: Table, source: pg.Client, target: pg.Client): Promise<CopiedTable> => {
+const copyTable = async ({ name, columns, key }: Table, source: pg.Client, target: pg.Client) => {
   const table = target.escapeIdentifier(name)
   await source.query(`DECLARE copied CURSOR FOR SELECT to_jsonb(t)::text AS row FROM ${table} t ORDER BY ${key}`)
   let rows = 0

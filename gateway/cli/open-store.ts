@@ -5,7 +5,7 @@ import { GatewayError } from '../errors.ts'
 import type { Environment } from '../settings/reader.ts'
 import type { Database } from '../store/database.ts'
 import { databaseFault } from '../store/database-errors.ts'
-import type { StoredPerson, Users } from '../store/users.ts'
+import type { Users } from '../store/users.ts'
 import { nearestHint } from '../values/spelling.ts'
 import { CannotRun } from './command.ts'
 import { sealingSecrets, storeSettings } from './command-settings.ts'
@@ -55,10 +55,7 @@ export const withDatabase = async <T>(
   }
 }
 
-export const withUsers = <T>(
-  environment: Environment,
-  work: (users: Users, database: Database) => Promise<T>
-): Promise<T> =>
+export const withUsers = <T>(environment: Environment, work: (users: Users, database: Database) => Promise<T>) =>
   withDatabase(environment, async database => work((await import('../store/users.ts')).createUsers(database), database))
 
 /** So that what a command changes is written to the audit log, and the log can be verified. */
@@ -99,10 +96,7 @@ const unusable = (failure: string, { databaseUrl, dataDir }: Where, error: unkno
 const placeOf = (databaseUrl: string): string => databaseUrl.replace(/^[^@]*@|^[a-z]+:\/\//, '').replace(/\?.*$/, '')
 
 /** Finds exactly one person. A bare number may be an id or a username, but must not be both. */
-export const personNamed = async (
-  users: Pick<Users, 'loadPerson' | 'findByUsername'>,
-  name: string
-): Promise<StoredPerson> => {
+export const personNamed = async (users: Pick<Users, 'loadPerson' | 'findByUsername'>, name: string) => {
   const [, provider, rest = ''] = /^(?:(ldap|cloudidp|id):)?(.+)$/s.exec(name) ?? []
   const isId = /^[1-9]\d{0,9}$/.test(rest)
   const withId =

@@ -3,12 +3,11 @@ import { GatewayError, NotFound } from '../errors.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { ACTOR, withUsers } from './open-store.ts'
 
-export const addRelink: Add = (program, define) => {
+export const addRelink: Add = (program, define) =>
   define(program, 'relink', relink, 'attach the logins of one person to another', ['relink 7 212'])
     .argument('<old>', 'id of the person who has the access and keeps it')
     .argument('<new>', 'id of the person that they log in as now, who must have no access')
     .addHelpText('after', '\nOnly links are moved. Both people must log in again.')
-}
 
 const relink = ({ environment }: Cli, old: string, fresh: string): Promise<Report> => {
   const [oldId, newId] = [idOf(old), idOf(fresh)]

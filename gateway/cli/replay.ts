@@ -14,7 +14,7 @@ import { decideOptions, routeFolder } from './command-settings.ts'
 import { readTable } from './read-routes.ts'
 import { type Terminal, table } from './terminal.ts'
 
-export const addReplay: Add = (program, define) => {
+export const addReplay: Add = (program, define) =>
   define(program, 'replay', replay, 're-evaluate the requests of an access log with new route files', [
     'replay access.log --config upstream-config',
     'replay access.log.1.gz --config new --json',
@@ -23,7 +23,6 @@ export const addReplay: Add = (program, define) => {
     .argument('<log>', "the gateway's log (JSON lines, optionally .gz), or - for standard input")
     .option('--config <folder>', 'directory of the new route files (default: UPSTREAM_CONFIG, else upstream-config)')
     .addHelpText('after', HELP)
-}
 
 const HELP = `
 Only decisions on access are replayed, not rate limits, logins and preflights. The log does not say who

@@ -17,7 +17,7 @@ interface TokenOptions {
 
 const TIMEOUT_MS = 30_000
 
-export const addToken: Add = (program, define) => {
+export const addToken: Add = (program, define) =>
   define(program, 'token', getToken, 'log in at a running gateway and print the token, for scripts', [
     'token --url https://gateway.example',
     'token --username maria --password-stdin < password.txt',
@@ -29,7 +29,6 @@ export const addToken: Add = (program, define) => {
     .option('--client-id <id>', 'get the token of a service account instead of a person')
     .option('--secret-stdin', 'read its secret from standard input instead of asking')
     .option('--insecure', 'allow sending the password or secret over plain HTTP to another machine')
-}
 
 const getToken = (cli: Cli, options: TokenOptions): Promise<Report> =>
   options.clientId === undefined ? logIn(cli, options) : askForClient(cli, options)

@@ -1,11 +1,12 @@
 // Frees an account or a client address from the login throttle, or lists those that are held back.
+import type { User } from '../identity.ts'
 import type { HeldBack, UnlockedPerson } from '../login/unlock.ts'
 import { limitKeyOf } from '../values/addresses.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { loginLimits } from './command-settings.ts'
 import { ACTOR, personNamed, withUsers } from './open-store.ts'
 
-export const addUnlock: Add = (program, define) => {
+export const addUnlock: Add = (program, define) =>
   define(program, 'unlock', unlock, 'free an account or a client address that failed logins hold back', [
     'unlock',
     'unlock maria',
@@ -17,7 +18,6 @@ export const addUnlock: Add = (program, define) => {
       'username, ldap:username or id:NUMBER of someone who has logged in at least once, or an IP address; without it, those that are held back are listed'
     )
     .addHelpText('after', '\nThis does not unlock an account that the directory itself has locked.')
-}
 
 const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> =>
   withUsers(environment, async (users, database) => {
@@ -33,17 +33,14 @@ const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> 
     return { json: { address, freed }, text: ({ green }) => green(text) }
   })
 
-const unlocked = (
-  user: { readonly id: number; readonly username: string },
-  { logins, freed, heldAddresses }: UnlockedPerson
-): Report => {
-  const name = `${user.username} (id ${user.id})`
+const unlocked = ({ id, username }: User, { logins, freed, heldAddresses }: UnlockedPerson): Report => {
+  const name = `${username} (id ${id})`
   const first =
     freed === 0
       ? `${name} had no failed logins.`
       : `${name} may try to log in again, as ${logins.join(', ')}; ${counted(freed)} freed.`
   return {
-    json: { id: user.id, username: user.username, logins, freed, heldAddresses },
+    json: { id, username, logins, freed, heldAddresses },
     text: ({ green, yellow }) =>
       [
         green(first),

@@ -48,7 +48,7 @@ It sends only GET, HEAD and OPTIONS requests, one after the other, and waits if 
 gateway on another machine, add --i-own-this. It finds more with --config (the routes), --token (what reaches a backend)
 and --with-secret (tokens signed with JWT_SECRET that must be refused, e.g. expired ones).`
 
-export const addDoctor: Add = (program, define) => {
+export const addDoctor: Add = (program, define) =>
   define(program, 'doctor', doctor, 'try known bypasses against a running gateway and say how to close them', [
     'doctor http://localhost:3000',
     'doctor http://localhost:3000 --config upstream-config --token "$TOKEN"',
@@ -68,7 +68,6 @@ export const addDoctor: Add = (program, define) => {
     .option('--max-requests <number>', 'maximum number of requests', positive, 600)
     .option('--max-seconds <number>', 'maximum duration in seconds', positive, 180)
     .addHelpText('after', HELP)
-}
 
 const positive = (text: string): number => {
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.')

@@ -138,10 +138,7 @@ const essence = (body: string, paths: readonly string[]): string =>
     .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d+/gi, '')
 
 /** Evidence from several probes, sent one after the other. */
-export const collect = async <T>(
-  items: readonly T[],
-  look: (item: T) => Promise<string | undefined>
-): Promise<string[]> => {
+export const collect = async <T>(items: readonly T[], look: (item: T) => Promise<string | undefined>) => {
   const evidence: string[] = []
   for (const item of items) {
     const found = await look(item)
