@@ -155,12 +155,7 @@ const candidatesOf = (table: RouteTable, { method, host }: Question, path: strin
     .sort((a, b) => Number(b.chosen) - Number(a.chosen))
 }
 
-const laxWords = (
-  table: RouteTable,
-  { method, host }: Question,
-  path: string | undefined,
-  match: RouteMatch
-): string => {
+const laxWords = (table: RouteTable, { method, host }: Question, path: string | undefined, match: RouteMatch) => {
   const [cut] = match.route === undefined ? [] : (match.alsoReadAs ?? [])
   if (cut !== undefined)
     return ` A backend that cuts extensions off, runs scripts or serves index files would read the path as one of the route "${cut.id}" (${lineOf(cut.place)}), which must admit the request too (unless the route says allowInPath: [extension]).`

@@ -15,7 +15,7 @@ import { type Common, defineRoute } from './define/define-route.ts'
 import { defineUpstream } from './define/define-upstream.ts'
 import { readYaml } from './parse.ts'
 import type { RouteData, RouteFileData } from './schema/route-file-schema.ts'
-import { checkTestLine, type RouteTest } from './test-lines.ts'
+import { checkTestLine } from './test-lines.ts'
 
 /** The contents of the files, as data that `structuredClone` can copy. */
 export type RouteDefinitions = Readonly<Awaited<ReturnType<typeof readRouteFiles>>>
@@ -156,11 +156,7 @@ const collectRoutes = ({ document, data, verdict }: RouteFile, common: Common, c
     return { ...defined, isSound: defined.isSound && verdict.isSound('routes', index) }
   })
 
-const collectTests = (
-  { document, data, verdict }: RouteFile,
-  profiles: readonly string[],
-  complaints: Complaint[]
-): RouteTest[] =>
+const collectTests = ({ document, data, verdict }: RouteFile, profiles: readonly string[], complaints: Complaint[]) =>
   listOf<string>(data.tests).flatMap((line, index) => {
     if (!verdict.isSound('tests', index)) return []
     const place = document.locationOf(['tests', index])

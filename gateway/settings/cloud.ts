@@ -142,10 +142,7 @@ const readEndpoint = (
 }
 
 // Kept as written, because the provider compares it byte by byte with the registered one (RFC 6749 §3.1.2.3, RFC 9700 §2.1).
-const readRedirect = (
-  reader: Reader,
-  name: 'CLOUDIDP_REDIRECT_URI' | 'CLOUDIDP_SUCCESS_REDIRECT_URL'
-): string | undefined => {
+const readRedirect = (reader: Reader, name: 'CLOUDIDP_REDIRECT_URI' | 'CLOUDIDP_SUCCESS_REDIRECT_URL') => {
   const text = reader.text(name)
   if (text !== undefined) checkUrl(reader, name, text, { query: true })
   return text

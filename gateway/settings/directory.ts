@@ -149,12 +149,7 @@ const checkSearch = (reader: Reader, { bindDn, searchBase, searchFilter }: LdapS
 type TemplateName = 'LDAP_USER_DN_TEMPLATE' | 'LDAP_SEARCH_FILTER' | 'LDAP_GROUP_FILTER'
 
 /** At least one of `names` must be in it, and no other name. */
-const checkTemplate = (
-  reader: Reader,
-  name: TemplateName,
-  text: string | undefined,
-  names: readonly string[]
-): void => {
+const checkTemplate = (reader: Reader, name: TemplateName, text: string | undefined, names: readonly string[]) => {
   if (text === undefined) return
   const found = [...text.matchAll(/\{\{(.*?)\}\}/g)].map(([, inner = '']) => inner)
   const wanted = names.map(inner => `{{${inner}}}`).join(' or ')

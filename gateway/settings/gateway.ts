@@ -196,10 +196,7 @@ const readStores = (reader: Reader, warnings: string[]) => {
   }
 }
 
-export const readDatabaseUrl = (
-  reader: Reader,
-  name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL' = 'DATABASE_URL'
-): string | undefined => {
+export const readDatabaseUrl = (reader: Reader, name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL' = 'DATABASE_URL') => {
   const url = reader.text(name)
   if (url !== undefined && postgresUrls(url) === undefined) {
     reader.mistake(name, 'must be postgres://user:password@host:5432/name, user and password percent-encoded')

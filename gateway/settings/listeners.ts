@@ -34,10 +34,7 @@ export const readListeners = (reader: Reader, environment: Environment) => {
 }
 
 /** Warnings about them in relation to the address that browsers see. */
-export const listenerWarnings = (
-  { tls, redirectPort }: ReturnType<typeof readListeners>,
-  publicUrl: string
-): string[] => {
+export const listenerWarnings = ({ tls, redirectPort }: ReturnType<typeof readListeners>, publicUrl: string) => {
   const warnings: string[] = []
   const names = createCertificateNames((tls ?? []).map(({ pair }) => pair.names))
   if (tls !== undefined && tls.length > 1 && !names.covers(undefined, certifiedName(new URL(publicUrl).host)))

@@ -110,10 +110,7 @@ export const createReader = (environment: Environment) => {
 }
 
 /** Values of `<NAME>_FILE`, as container platforms provide secrets. One line break at the end is removed. */
-const readFiles = (
-  environment: Environment,
-  mistake: (variable: string, message: string) => void
-): ReadonlyMap<string, string> => {
+const readFiles = (environment: Environment, mistake: (variable: string, message: string) => void) => {
   const values = new Map<string, string>()
   for (const { name, secret } of VARIABLES) {
     if (secret !== true) continue

@@ -17,10 +17,7 @@ const UNLISTABLE =
   'everyone must log in again, and the keys that it seals (assertions, audit log) cannot be opened'
 
 /** JWT_SECRET and JWT_PREVIOUS_SECRETS (RFC 7518 §3.2: at least as long as the hash). */
-export const readSecrets = (
-  reader: Reader,
-  warnings: string[]
-): { secret: string; previousSecrets: readonly string[] } => {
+export const readSecrets = (reader: Reader, warnings: string[]) => {
   const secret = reader.text('JWT_SECRET')
   const previousSecrets = [...new Set(reader.list('JWT_PREVIOUS_SECRETS'))].filter(previous => previous !== secret)
   for (const message of new Set(previousSecrets.map(weaknessOf))) {

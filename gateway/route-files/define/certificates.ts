@@ -2,15 +2,13 @@
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { Target, Upstream } from '../../routes/upstream.ts'
+import type { Target } from '../../routes/upstream.ts'
 import { readCertificateBundle } from '../../values/certificates.ts'
 import { unlessExhausted } from '../../values/descriptors.ts'
 import type { Complain } from '../complaint.ts'
 import type { UpstreamData } from '../schema/upstream-schema.ts'
 
 const MAX_PEM_BYTES = 1024 * 1024
-
-type Certificates = Pick<Upstream, 'ca' | 'clientCertificate' | 'serverName'>
 
 const FILE_KEYS = ['caFile', 'clientCertFile', 'clientKeyFile'] as const
 
@@ -26,7 +24,7 @@ export const readCertificates = async (
   targets: readonly Target[],
   say: Complain,
   readsFiles: boolean
-): Promise<Certificates> => {
+) => {
   if (targets.length > 0 && !targets.some(target => target.tls)) {
     for (const key of [...FILE_KEYS, 'serverName'] as const)
       if (data[key] !== undefined) say(`"${key}" needs an https:// address`, key)
@@ -51,11 +49,7 @@ export const readCertificates = async (
   return { ca, clientCertificate: clientCertificate(cert, key, say), serverName: data.serverName }
 }
 
-const clientCertificate = (
-  cert: string | undefined,
-  key: string | undefined,
-  say: Complain
-): Certificates['clientCertificate'] => {
+const clientCertificate = (cert: string | undefined, key: string | undefined, say: Complain) => {
   // The key belongs to the first certificate of a chain (RFC 8446 §4.4.2).
   const certificate = cert === undefined ? undefined : readCertificateBundle(cert)?.[0]
   const privateKey = key === undefined ? undefined : readKey(key)

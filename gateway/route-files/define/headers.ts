@@ -1,7 +1,7 @@
 // Validates the header rules of an upstream: the names that they may use, and that no two set the same field.
 
 import { readLaxly } from '../../http/fields.ts'
-import type { HeaderRules, IdentityHeader, Upstream } from '../../routes/upstream.ts'
+import type { IdentityHeader } from '../../routes/upstream.ts'
 import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
 import type { Complain } from '../complaint.ts'
 import type { HeaderRulesData, UpstreamData } from '../schema/upstream-schema.ts'
@@ -14,9 +14,7 @@ const NEVER_IN_RESPONSES = /^(?:set-cookie2?|cache-control|vary|access-control-.
 /** Two people can have the same name: accounts of the directory, of the provider, and service accounts. */
 const AMBIGUOUS: ReadonlySet<IdentityHeader['attribute']> = new Set(['username', 'email'])
 
-type Headers = Pick<Upstream, 'requestHeaders' | 'responseHeaders' | 'identityHeaders'>
-
-export const defineHeaders = (data: UpstreamData, say: Complain): Headers => {
+export const defineHeaders = (data: UpstreamData, say: Complain) => {
   const requestHeaders = defineRules('requestHeaders', data.requestHeaders, say)
   const identityHeaders = defineIdentity(data, say)
   const written = [
@@ -32,11 +30,7 @@ export const defineHeaders = (data: UpstreamData, say: Complain): Headers => {
   }
 }
 
-const defineRules = (
-  key: 'requestHeaders' | 'responseHeaders',
-  data: HeaderRulesData | undefined,
-  say: Complain
-): HeaderRules | undefined => {
+const defineRules = (key: 'requestHeaders' | 'responseHeaders', data: HeaderRulesData | undefined, say: Complain) => {
   if (data === undefined) return undefined
   const set = Object.entries(data.set ?? {})
   const remove = data.remove ?? []
