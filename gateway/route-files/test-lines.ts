@@ -13,7 +13,7 @@ import { type Complaint, complain, formatLocation } from './complaint.ts'
 import { formHint, methodComplaint, outcomeComplaint } from './hints/test-lines.ts'
 import { readWho, WHO } from './who.ts'
 
-export interface RouteTest {
+interface RouteTest {
   readonly line: string
   readonly place: SourceLocation
 }
