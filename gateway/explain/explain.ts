@@ -35,7 +35,8 @@ export const explain = (table: RouteTable, asked: Question, options: DecideOptio
   const { method, target, asker, tokenFault } = question
   const decided = { ...question, host: question.host && (question.countsAs ?? question.host) }
   const match = matchTarget(table, method, decided)
-  const decision = isForwardAuth(target) ? FORWARD_AUTH : withToken(decide(match, asker, options), tokenFault)
+  const isForwardAuth = target.split('?', 1)[0] === '/auth/forward'
+  const decision = isForwardAuth ? FORWARD_AUTH : withToken(decide(match, asker, options), tokenFault)
   const path = match.route === undefined ? pathOf(table, target) : match.path
   const candidates = path === undefined ? [] : candidatesOf(table, decided, path, match)
   return {
@@ -48,7 +49,8 @@ export const explain = (table: RouteTable, asked: Question, options: DecideOptio
     decision,
     words: wordsOf(table, decided, path, match, decision) + countedWords(question),
     /** The path that the upstream receives; undefined unless the request is forwarded. */
-    forwarded: decision.decision === 'allow' ? forwardedBy(match) : undefined,
+    forwarded:
+      decision.decision === 'allow' && match.route?.upstream ? forwardedPath(match.route, match.path) : undefined,
     /** The decision on the same request for every other kind of person. */
     others: askersWith(table.profiles).map(other => ({
       name: other.name,
@@ -59,8 +61,6 @@ export const explain = (table: RouteTable, asked: Question, options: DecideOptio
 
 /** Who may ask there does not depend on roles. */
 const FORWARD_AUTH: Decision = { decision: 403, code: Forbidden.code, reason: 'forward-auth-peer' }
-
-const isForwardAuth = (target: string): boolean => target.split('?', 1)[0] === '/auth/forward'
 
 const wordsOf = (
   table: RouteTable,
@@ -95,9 +95,6 @@ const countedWords = ({ host, countsAs }: Question): string =>
 /** `file:line`, as people and terminals read it. */
 export const lineOf = ({ file, line }: SourceLocation): string =>
   file === 'gateway' ? "the gateway's own" : `${file}:${line}`
-
-const forwardedBy = (match: RouteMatch): string | undefined =>
-  match.route?.upstream && forwardedPath(match.route, match.path)
 
 /** As JSON, for `--json` and the administration API. */
 export const explanationJson = (explanation: Explanation) => {
