@@ -40,7 +40,7 @@ const check = async (
   const withSettings = asked ?? hasGatewaySettings(environment)
   const folder = routeFolder(environment, given)
   const settings = withSettings ? checkSettings(environment) : UNKNOWN
-  const publicUrlGiven = !withSettings || Boolean(environment.PUBLIC_URL)
+  const publicUrlGiven = !withSettings || (environment.PUBLIC_URL ?? '').trim() !== ''
   const { groupSources, browserSession } = settings
   const routes = await checkRoutes(folder, { publicUrlGiven, groupSources, browserSession }, withFiles)
   const unchecked = withSettings ? [] : await neededSettings(folder, routes, withFiles)

@@ -154,6 +154,10 @@ grants:
     settings: { unchecked: only() },
     complaints: [{ message: /CLOUDIDP_ISSUER/ }]
   })
+  t.match(await unchecked(needy, { JWT_SECRET: TEST_SECRET, PUBLIC_URL: ' ' }), {
+    ok: false,
+    complaints: [{ message: /preserveHost/ }, { message: /CLOUDIDP_ISSUER/ }]
+  })
 })
 
 t.test('explain says path, candidates, winner with its line, decision and code', async t => {
