@@ -45,7 +45,6 @@ export const TARGETS = {
   'pipelined-wait': most('slowest /health while 100 connections pipeline 64 KB and read nothing', 300, 'ms'),
   'pipelined-growth': most('growth of RSS meanwhile', 30, 'MB'),
   'crowds-wait': most('p99 of /health under four crowds at once', 300, 'ms'),
-  'crowds-left': most('RSS when they have left ÷ after an earlier visit', 1.05),
   'grants-listening': most('start with changed grants for 200,000 people, until it listens', 5000, 'ms'),
   'grants-done': most('the same, until everyone has them', 120, 's'),
   'grants-linear': most('time for all of them ÷ four times that for a quarter', 1.3),

@@ -1,4 +1,4 @@
-// Whether others still get an answer beside crowds of connections that do little, and what the crowds leave in memory.
+// Whether others still get an answer beside crowds of connections that do little.
 import { setTimeout as delay } from 'node:timers/promises'
 import { addRow, MEGABYTE } from '../measure.ts'
 import { startGateway } from '../peers/gateway.ts'
@@ -12,7 +12,6 @@ import { besideQuietPerson, HEALTH_MAX, HEALTH_P99 } from './quiet.ts'
 const CROWDS = { idle: 10_000, 'half-head': 8000, 'slow-body': 200, pipelining: 1000 }
 
 const PIPELINING_ALONE = 100
-const LEAVE_MS = 5000
 
 const gather = (world: World, { port }: Peer, kind: string, count: number): Promise<Running> =>
   openLoad(world, 'crowd.ts', { port, kind, count, path: BENCH_PATH, token: world.token })
@@ -32,23 +31,15 @@ const measurePipelined = async (world: World, gateway: Peer): Promise<void> => {
   world.find('pipelined-growth', growth)
 }
 
-const measureVisits = async (world: World, gateway: Peer, counts: readonly (readonly [string, number])[]) => {
-  const visit = async (name: string) => {
-    const before = residentBytes(gateway.pid)
-    const { result: crowds, felt } = await besideQuietPerson(world, gateway, '', async () => {
-      const gathered = await Promise.all(counts.map(([kind, count]) => gather(world, gateway, kind, count)))
-      await delay(2 * world.options.seconds * 1000)
-      return gathered
-    })
-    addRow(world, name, { ...felt, 'growth MB': (residentBytes(gateway.pid) - before) / MEGABYTE })
-    await Promise.all(crowds.map(crowd => crowd.stop()))
-    await delay(LEAVE_MS)
-    return { p99: felt[HEALTH_P99] ?? Number.NaN, left: residentBytes(gateway.pid) }
-  }
-  const first = await visit('/health beside four crowds, visit 1')
-  const second = await visit('/health beside four crowds, visit 2')
-  world.find('crowds-wait', first.p99, second.p99)
-  world.find('crowds-left', second.left / first.left)
+const measureVisit = async (world: World, gateway: Peer, counts: readonly (readonly [string, number])[]) => {
+  const before = residentBytes(gateway.pid)
+  const { felt } = await besideQuietPerson(world, gateway, '', async () => {
+    await Promise.all(counts.map(([kind, count]) => gather(world, gateway, kind, count)))
+    await delay(2 * world.options.seconds * 1000)
+  })
+  const growth = (residentBytes(gateway.pid) - before) / MEGABYTE
+  addRow(world, '/health beside four crowds', { ...felt, 'growth MB': growth })
+  world.find('crowds-wait', felt[HEALTH_P99] ?? Number.NaN)
   const words = counts.map(([kind, count]) => `${count} × ${kind}`).join(', ')
   world.notes.push(`four crowds at once: ${words}; those that are closed come back after 0.5 s; arrival included`)
 }
@@ -58,5 +49,5 @@ export const measureCrowds = async (world: World): Promise<void> => {
   const gateway = await startGateway(world)
   await measurePipelined(world, gateway)
   const counts = Object.entries(CROWDS).map(([kind, count]) => [kind, Math.ceil(count * part)] as const)
-  await measureVisits(world, gateway, counts)
+  await measureVisit(world, gateway, counts)
 }
