@@ -4,8 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
-import { type Body, type BodyCheck, createBodyCheck, writeBody } from './body.ts'
-import { stall } from './flow.ts'
+import { type Body, type BodyCheck, createBodyCheck, stall, writeBody } from './body.ts'
 
 /** One exchange, as both ends tell each other about it. */
 export interface Exchange<T extends Body = Body> {

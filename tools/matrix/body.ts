@@ -1,8 +1,7 @@
-// Makes bodies whose every byte tells its position, and checks the bytes that arrive against them.
+// Makes bodies whose every byte tells its position, writes them with backpressure, and checks the bytes that arrive against them.
 import { randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { write } from './flow.ts'
 
 /** A body on its way through a gateway, and what its sender and receiver do. */
 export interface Body {
@@ -31,6 +30,8 @@ const PERIOD = 65_521
 const MAX_PIECE = 64 * 1024
 /** Records may be small, and a pause takes as long as the machine is busy. */
 const PAUSES = 50
+const LOOK_EVERY_MS = 5
+const LOOKS = 4
 const period = randomBytes(PERIOD)
 const repeated = Buffer.concat([period, period, period])
 
@@ -40,6 +41,18 @@ export const some = <T>(values: readonly T[]): T => values[Math.floor(Math.rando
 const bytesAt = (position: number, length: number): Buffer => {
   const at = position % PERIOD
   return repeated.subarray(at, at + length)
+}
+
+/** Resolves once more may be written, or nothing will ever be. */
+const write = async (to: Writable, chunk: Buffer): Promise<void> => {
+  if (to.write(chunk) || to.destroyed) return
+  await new Promise<void>(resolve => {
+    const settle = () => {
+      to.off('drain', settle).off('close', settle)
+      resolve()
+    }
+    to.on('drain', settle).on('close', settle)
+  })
 }
 
 /**
@@ -61,6 +74,22 @@ export const writeBody = async (
     await write(to, piece)
     onWritten(piece.length)
     if (pauseMs !== undefined && pauses++ < PAUSES) await delay(pauseMs)
+  }
+}
+
+/**
+ * Waits until the other side can write no more because nothing is read.
+ *
+ * @param progress what the other side has done; `done` when that is everything
+ */
+export const stall = async (progress: () => number | 'done'): Promise<void> => {
+  let before = progress()
+  for (let unchanged = 0; unchanged < LOOKS; ) {
+    await delay(LOOK_EVERY_MS)
+    const now = progress()
+    if (now === 'done') return
+    unchanged = now === before ? unchanged + 1 : 0
+    before = now
   }
 }
 

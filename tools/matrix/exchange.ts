@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import http, { type ClientRequest, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { beginExchange, type Exchange, TRAILER } from './answer.ts'
-import { type Body, type BodyCheck, createBodyCheck, writeBody } from './body.ts'
-import { stall } from './flow.ts'
+import { type Body, type BodyCheck, createBodyCheck, stall, writeBody } from './body.ts'
 
 export interface Origin {
   readonly port: number

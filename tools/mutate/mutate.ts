@@ -3,9 +3,9 @@ import { globSync, readFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { Stryker } from '@stryker-mutator/core'
-import { createEndings } from '../../test/support/endings.ts'
 import { SHARED_POSTGRES } from '../../test/support/postgres.ts'
 import { startSharedPostgres } from '../../test/support/shared-postgres.ts'
+import { withTeardown } from '../teardown.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const PRIORITY = 10
@@ -39,14 +39,11 @@ const main = async (): Promise<number> => {
     return 2
   }
   setPriority(PRIORITY)
-  const t = createEndings()
-  try {
+  return withTeardown(async t => {
     process.env[SHARED_POSTGRES] = await startSharedPostgres(t)
     for (const module of modules) await mutate(module)
     return process.exitCode === undefined ? 0 : 1
-  } finally {
-    await t.end()
-  }
+  })
 }
 
 /**
