@@ -1,7 +1,6 @@
 // The gateway terminates TLS, replaces certificates under load, and redirects plain HTTP.
 // CF-13, CF-14
 import { copyFileSync, writeFileSync } from 'node:fs'
-import { get as getPlain } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
 import tls from 'node:tls'
@@ -11,6 +10,7 @@ import { routesTo, startGateway } from '../support/gateway.ts'
 import { routeFile, startBackend, startGatewayProcess } from '../support/gateway-process.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { rawExchange } from '../support/raw-client.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { startRedis } from '../support/redis.ts'
 import { until } from '../support/until.ts'
@@ -103,44 +103,30 @@ t.test('an answer to an HTTP/1.0 client that its backend breaks off is cut off o
   )
 })
 
-t.test('REDIRECT_PORT leads to PUBLIC_URL, path and query kept', async t => {
-  const { env } = certificateFiles(t)
-  const world = await startGateway(t, { env: { ...env, REDIRECT_PORT: '0' } })
-  const ask = (method: string, path: string, body?: string) =>
-    fetch(`http://127.0.0.1:${world.gateway.redirectPort}${path}`, {
-      method,
-      redirect: 'manual',
-      ...(body === undefined ? {} : { body })
-    })
-  const answers = [
-    await ask('GET', '/a/b?c=d'),
-    await ask('POST', '/a/b?c=d', 'x'.repeat(100_000)),
-    await ask('HEAD', '/')
-  ]
-  for (const answer of answers) t.equal(answer.status, 308)
-  t.strictSame(
-    answers.map(({ headers }) => headers.get('location')),
-    ['https://gw.example/a/b?c=d', 'https://gw.example/a/b?c=d', 'https://gw.example/']
-  )
-  t.equal(answers[0]?.headers.get('strict-transport-security'), null)
-})
-
-t.test('REDIRECT_PORT leads a request for a named host to that host, at the port of PUBLIC_URL', async t => {
-  const { env } = certificateFiles(t)
-  const routes = [{ path: '/*', upstream: 'back', host: ['grafana.example', '*.docs.example'] }]
-  const world = await startGateway(t, {
-    env: { ...env, PUBLIC_URL: 'https://gw.example:8443', REDIRECT_PORT: '0' },
-    config: { upstreams: { back: { url: 'http://127.0.0.1:9' } }, routes }
+t.test('REDIRECT_PORT leads to PUBLIC_URL, or to a named host at its port, path and query kept', async t => {
+  const own = 'https://gw.example:8443'
+  const { gateway } = await startGateway(t, {
+    env: { ...certificateFiles(t).env, PUBLIC_URL: own, REDIRECT_PORT: '0' },
+    config: routesTo('http://127.0.0.1:9', [{ path: '/*', host: ['grafana.example', '*.docs.example'] }])
   })
-  const locationFor = (host: string) =>
-    new Promise(resolve => {
-      const target = { port: world.gateway.redirectPort, path: '/a?b', headers: { host } }
-      getPlain(target, answer => resolve(answer.resume().headers.location))
-    })
-  t.equal(await locationFor('Grafana.example:80'), 'https://grafana.example:8443/a?b')
-  t.equal(await locationFor('a.docs.example'), 'https://a.docs.example:8443/a?b')
-  for (const host of ['gw.example', 'evil.example', 'grafana.example.', 'x@grafana.example'])
-    t.equal(await locationFor(host), 'https://gw.example:8443/a?b', host)
+  const ask = (host: string, line = 'GET /a/b?c=d', rest = '\r\n') => {
+    const bytes = `${line} HTTP/1.1\r\nHost: ${host}\r\n${rest}`
+    return rawExchange(gateway.redirectPort ?? 0, bytes, { head: line.startsWith('HEAD') })
+  }
+  for (const [host, location, ...request] of [
+    ['gw.example', `${own}/a/b?c=d`],
+    ['gw.example', `${own}/a/b?c=d`, 'POST /a/b?c=d', `Content-Length: 100000\r\n\r\n${'x'.repeat(100_000)}`],
+    ['gw.example', `${own}/`, 'HEAD /'],
+    ['Grafana.example:80', 'https://grafana.example:8443/a/b?c=d'],
+    ['a.docs.example', 'https://a.docs.example:8443/a/b?c=d'],
+    ['evil.example', `${own}/a/b?c=d`],
+    ['grafana.example.', `${own}/a/b?c=d`],
+    ['x@grafana.example', `${own}/a/b?c=d`]
+  ] as const) {
+    const answer = await ask(host, ...request)
+    t.match(answer, { status: 308, headers: { location } }, host)
+    t.equal(answer.headers['strict-transport-security'], undefined)
+  }
 })
 
 t.test('several workers serve the certificate that one process follows, also while it is broken', async t => {

@@ -1,12 +1,15 @@
-// What a folder of route files may say, and the exact complaint, with its place, about everything else.
+// What a folder of route files may say, and the exact complaint, with its place, about everything else; files mean what they
+// seem to: no slow patterns, one form of letters.
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import t from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { decideEventOnRoutes } from '../../gateway/routes/socketio-rules.ts'
+import { askerOf } from '../support/askers.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { only } from '../support/only.ts'
-import { complaintsOf, routeFolder, UPSTREAMS } from '../support/route-files.ts'
+import { complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
 import { fc } from '../support/worlds.ts'
 
 const load = async (...args: Parameters<typeof routeFolder>) => loadRoutes(await routeFolder(...args), ownRoutes())
@@ -392,6 +395,28 @@ t.test('one slip of the pen is one complaint, and nothing of that file is guesse
   t.same(await complaintsOf(t, after('{ url: ${ORDERS_URL} }')), [`a.yaml:2:14: "\${ORDERS_URL}" ${NOT_EXPANDED}`])
   t.same(await complaintsOf(t, after('{ url: "http://h" ]')).then(all => all.length), 1)
   t.same(await complaintsOf(t, after('"http://h')).then(all => all.length), 1)
+})
+
+t.test('no accepted pattern takes long, however long the name is', async t => {
+  const pattern = `${'(?:a|a)'.repeat(6)}.*x.*y`
+  const table = await tableOf(t, `/s/* {socketio: {namespaces: {/m: {events: {'/${pattern}/': {}}}}}}`)
+  const ask = (event: string) =>
+    decideEventOnRoutes(table, { namespace: '/m', event }, askerOf('Agente'), { cloudUnassignedMayPass: false })
+  const before = process.cpuUsage()
+  t.match(ask(`${'a'.repeat(6)}${'x'.repeat(190)}`), [{ decision: { reason: 'event-not-listed' } }])
+  t.match(ask(`${'a'.repeat(6)}${'x'.repeat(1e6)}y`), [{ decision: { reason: 'event-not-listed' } }], 'too long to try')
+  const { user } = process.cpuUsage(before)
+  t.ok(user < 500_000, `${user} µs`)
+})
+
+// RV-33
+t.test('roles and profiles are the same in either form of their letters', async t => {
+  const [composed, decomposed] = ['Operação'.normalize('NFC'), 'Operação'.normalize('NFD')]
+  const file = (profile: string, role: string) =>
+    `profiles: [${profile}]\n${UPSTREAMS}routes: [{ path: /x, upstream: up, roles: [${role}] }]\n` +
+    `tests: ['GET /x as ${role} -> allow', 'GET /x as ${profile} -> allow']\n`
+  t.same(await complaintsOf(t, { 'a.yaml': file(composed, decomposed) }), [])
+  t.same(await complaintsOf(t, { 'a.yaml': file(decomposed, composed) }), [])
 })
 
 t.test('whatever a file holds, it gives a table or complaints with places', async t => {

@@ -15,7 +15,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
   access: ['test/access/*.test.ts', 'test/attacks/{token-attacks,path-attacks}.test.ts'],
   routes: [
     'test/routes/*.test.ts',
-    'test/route-files/{route-file,route-grants,surprises}.test.ts',
+    'test/route-files/{route-file,route-grants}.test.ts',
     'test/attacks/path-attacks.test.ts',
     'test/upstream/targets.test.ts',
     'test/cli/{cli-decisions,cli-diff}.test.ts',
