@@ -1,6 +1,5 @@
 // Bursts pass as the stock server and client send them: bytes are bounded, not packets. An orderly goodbye is no fault.
-import http from 'node:http'
-import { Server, type Socket as ServerSocket } from 'socket.io'
+import type { Socket as ServerSocket } from 'socket.io'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { routesTo, startGateway } from '../support/gateway.ts'
@@ -8,17 +7,15 @@ import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { targetAt, upstreamAt } from '../support/routes.ts'
 import { holdSessions } from '../support/socketio-sessions.ts'
-import { closeSoon, engineClients, once, startBehindGateway } from '../support/socketio-upstream.ts'
+import { engineClients, once, startBehindGateway, startStockServer } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
 const world = async (t: Test, onConnection: (socket: ServerSocket) => void, more: object = {}) => {
-  const server = http.createServer()
-  const sockets = new Server(server)
-  closeSoon(sockets.engine)
+  const { sockets, url } = await startStockServer(t)
   sockets.on('connection', onConnection)
-  const gateway = await startBehindGateway(t, { server, sockets }, { namespaces: { '/': {} }, ...more }, { postgres })
+  const gateway = await startBehindGateway(t, url, { namespaces: { '/': {} }, ...more }, { postgres })
   const connect = async (transports: string[]) => {
     const client = io(gateway.url, {
       ...{ forceNew: true, reconnection: false, transports },

@@ -1,16 +1,13 @@
 // Two gateways without a sticky balancer serve one polling session between them, and a right that ends, ends on both.
 
-import http from 'node:http'
-import { Server } from 'socket.io'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { within } from '../support/own-time.ts'
-import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
-import { closeSoon, once } from '../support/socketio-upstream.ts'
+import { once, startStockServer } from '../support/socketio-upstream.ts'
 import { startBalancer } from '../support/spread-chats.ts'
 import { until } from '../support/until.ts'
 
@@ -19,19 +16,16 @@ const [postgres, redis] = await Promise.all([startPostgres(t), startRedis(t)])
 const NAMESPACES = { '/messaging': { roles: ['Agente'] }, '/open': {} }
 
 const world = async (t: Test, redisUrl = redis.url, env: Record<string, string> = {}) => {
-  const server = http.createServer()
   // Clients of packets answer no ping, however long a busy machine needs.
-  const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 1000, pingTimeout: 600_000 })
-  closeSoon(sockets.engine)
+  const patience = { pingInterval: 1000, pingTimeout: 600_000 }
+  const { sockets, url: chat } = await startStockServer(t, { connectionStateRecovery: {}, ...patience })
   for (const name of ['/messaging', '/open']) {
     sockets.of(name).on('connection', socket => {
       socket.emit('hello', name)
       socket.on('echo', (x: unknown, ack: (x: unknown) => void) => ack(x))
     })
   }
-  const port = await listen(t, server)
-  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  const config = routesTo(`http://127.0.0.1:${port}`, [{ path: '/socket.io/*', socketio: { namespaces: NAMESPACES } }])
+  const config = routesTo(chat, [{ path: '/socket.io/*', socketio: { namespaces: NAMESPACES } }])
   const start = () => startGateway(t, { postgres, config, env: { REDIS_URL: redisUrl, ...env } })
   const gateways = [await start(), await start()] as const
   const [first, second] = gateways

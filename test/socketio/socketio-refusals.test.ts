@@ -1,10 +1,8 @@
 // Without a proven right not one byte of a namespace reaches a client, by either transport.
-import http from 'node:http'
-import { Server } from 'socket.io'
 import t, { type Test } from 'tap'
 import { shiftClocks } from '../support/clocks.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { closeSoon, engineClients, startBehindGateway } from '../support/socketio-upstream.ts'
+import { engineClients, startBehindGateway, startStockServer } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -15,9 +13,7 @@ const SOCKETIO = { maxMessage: 200_000, namespaces: { '/messaging': { roles: ['A
 const UNPROVEN = 20
 
 const world = async (t: Test) => {
-  const server = http.createServer()
-  const sockets = new Server(server, { serveClient: false })
-  closeSoon(sockets.engine)
+  const { sockets, url } = await startStockServer(t, { serveClient: false })
   // A stock polling transport waits 30 s for a last poll.
   sockets.engine.on('connection', (socket: { transport: { closeTimeout: number } }) => {
     socket.transport.closeTimeout = 100
@@ -30,7 +26,7 @@ const world = async (t: Test) => {
       socket.onAny((event: string) => reached.push(`${name} ${event}`))
     })
   }
-  const gateway = await startBehindGateway(t, { server, sockets }, SOCKETIO, { postgres, env: { OPS_PORT: '0' } })
+  const gateway = await startBehindGateway(t, url, SOCKETIO, { postgres, env: { OPS_PORT: '0' } })
   const token = await gateway.tokenFor()
   const { ask, poll, socket } = engineClients(gateway)
   /** No session is left: as many as an address may have that prove nothing can be opened again. */

@@ -1,7 +1,5 @@
 // Rights that end or shrink while a namespace is being opened or recovered: nothing wider comes back, nothing else ends.
 
-import http from 'node:http'
-import { Server } from 'socket.io'
 import { io, Manager, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import type { WorldOptions } from '../support/gateway.ts'
@@ -9,15 +7,13 @@ import { jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { closeSoon, once, startBehindGateway } from '../support/socketio-upstream.ts'
+import { once, startBehindGateway, startStockServer } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
 const startWorld = async (t: Test, options: WorldOptions = {}) => {
-  const server = http.createServer()
-  const sockets = new Server(server, { connectionStateRecovery: {} })
-  closeSoon(sockets.engine)
+  const { sockets, url } = await startStockServer(t, { connectionStateRecovery: {} })
   sockets.of('/open').on('connection', socket => {
     socket.emit('hello')
     socket.on('echo', (x: unknown, ack: (x: unknown) => void) => ack(x))
@@ -30,7 +26,7 @@ const startWorld = async (t: Test, options: WorldOptions = {}) => {
   sockets.of('/slow').on('connection', socket => void socket.on('disconnect', reason => slow.ends.push(reason)))
   const gateway = await startBehindGateway(
     t,
-    { server, sockets },
+    url,
     { namespaces: { '/open': {}, '/slow': {} } },
     { postgres, ...options }
   )

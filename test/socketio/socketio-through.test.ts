@@ -1,25 +1,21 @@
 // A stock Socket.IO server and client behave through the gateway as they do without it. That sessions end with their rights:
 // test/account/endings.test.ts.
 
-import http from 'node:http'
 import type net from 'node:net'
-import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { routesTo, startGateway } from '../support/gateway.ts'
-import { listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { acceptOf, buildFrame, closePayload, rawWebSocket } from '../support/raw-websocket.ts'
-import { closeSoon, once } from '../support/socketio-upstream.ts'
+import { once, startStockServer } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
 const startServer = async (t: Test, options: object = {}) => {
-  const server = http.createServer()
-  const sockets = new Server(server, { connectionStateRecovery: {}, pingInterval: 2000, ...options })
-  closeSoon(sockets.engine)
+  const recovery = { connectionStateRecovery: {}, pingInterval: 2000 }
+  const { sockets, port } = await startStockServer(t, { ...recovery, ...options })
   const auths: unknown[] = []
   sockets.use((_socket, next) => next())
   const messaging = sockets.of('/messaging')
@@ -48,8 +44,6 @@ const startServer = async (t: Test, options: object = {}) => {
   sockets.of(/^\/dyn-\d+$/).on('connection', socket => {
     socket.emit('hello', socket.nsp.name)
   })
-  const port = await listen(t, server)
-  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
   return { port, sockets, auths }
 }
 

@@ -1,7 +1,8 @@
 // Starts Socket.IO servers: one whose messages a model reads and which says what the test wants, or a stock one behind a gateway;
 // with their clients, of packets or stock ones.
-import { createServer, type Server as HttpServer } from 'node:http'
+import { createServer } from 'node:http'
 import { Server, type Socket } from 'engine.io'
+import { type ServerOptions, Server as StockServer } from 'socket.io'
 import type { Socket as Client } from 'socket.io-client'
 import type { Test } from 'tap'
 import { routesTo, startGateway, type World, type WorldOptions } from './gateway.ts'
@@ -60,20 +61,23 @@ export const confirm = (socket: Socket, { kind, namespace }: Delivery) => {
   if (kind === 'connect') socket.send(`0${namespace === '/' ? '' : `${namespace},`}{"sid":"a"}`)
 }
 
+/** A stock Socket.IO server, which listens. */
+export const startStockServer = async (t: Pick<Test, 'teardown'>, options: Partial<ServerOptions> = {}) => {
+  const server = createServer()
+  const sockets = new StockServer(server, options)
+  closeSoon(sockets.engine)
+  const port = await listen(t, server)
+  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
+  return { sockets, port, url: `http://127.0.0.1:${port}` }
+}
+
 /** A gateway in front of a Socket.IO server, at `/socket.io/*`. @param options of the route, then of the gateway */
-export const startBehindGateway = async (
+export const startBehindGateway = (
   t: Test,
-  { server, sockets }: { server: HttpServer; sockets: { close(done: () => void): unknown } },
+  url: string,
   socketio: object,
   options: WorldOptions = {}
-): Promise<World> => {
-  const url = `http://127.0.0.1:${await listen(t, server)}`
-  t.teardown(() => new Promise<void>(resolve => void sockets.close(() => resolve())))
-  return startGateway(t, {
-    config: routesTo(url, [{ path: '/socket.io/*', socketio }]),
-    ...options
-  })
-}
+): Promise<World> => startGateway(t, { config: routesTo(url, [{ path: '/socket.io/*', socketio }]), ...options })
 
 /** Clients of packets at the Socket.IO route of a gateway. */
 export const engineClients = (gateway: World) => {
