@@ -1,11 +1,9 @@
 // Takes each request through the gateway: match → count → authenticate → count by route → authorize → respond or forward.
 import { randomUUID } from 'node:crypto'
 import { type Authentication, createAuthenticate } from './access/authenticate.ts'
-import { createAuthorize, type RefusalText } from './access/authorize.ts'
-import { checkAddress, checkCertificate } from './access/check-connection.ts'
+import { checkAddress, checkCertificate, createAuthorize, type RefusalText } from './access/authorize.ts'
 import { createLimitRate, createLimitRoute, overLimit } from './access/limit-rate.ts'
-import { createMatchDestination } from './access/match-destination.ts'
-import { createMatchRoute } from './access/match-route.ts'
+import { createMatchDestination, createMatchRoute } from './access/match-route.ts'
 import type { RenewCookie } from './access/renew-cookie.ts'
 import { originAllowed, socketToken } from './access/socket-token.ts'
 import {

@@ -1,6 +1,6 @@
 // Forwards allowed traffic to the backends: requests, event streams, WebSocket and Socket.IO; all open streams in one place.
 
-import { createCheckAgain } from './access/check-again.ts'
+import { createCheckAgain } from './access/authenticate.ts'
 import type { Credentials } from './access/credentials.ts'
 import { withoutPublicTokens } from './access/socket-token.ts'
 import { Unauthenticated, Unavailable } from './errors.ts'
@@ -23,10 +23,10 @@ import { createRefusedEvents } from './socketio/gate/refused-events.ts'
 import { createRecoveryIds } from './socketio/recovery-ids.ts'
 import type { TokenParts } from './start-tokens.ts'
 import type { Stores } from './stores.ts'
-import { isFromElsewhere } from './tokens/token-addresses.ts'
 import { createResponseContext } from './upstream/headers/client-head.ts'
 import { createUpstreamHeads } from './upstream/headers/upstream-head.ts'
 import type { Upstreams } from './upstream/upstreams.ts'
+import { mayComeFrom } from './values/addresses.ts'
 import type { Log } from './values/log.ts'
 import { createRelays } from './websocket/relay.ts'
 import { createForwardWebSocket, type SocketForwarding } from './websocket/upgrade.ts'
@@ -142,11 +142,10 @@ const startSocketIo = (
     ],
     recoveryIds: createRecoveryIds([settings.jwt.secret, ...settings.jwt.previousSecrets]),
     instances: redis === undefined ? undefined : instances,
-    isFromElsewhere,
     identify(token, ip): Identity {
       if (!tokenParts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
       const identity = tokenParts.verifiedTokens.identify(token)
-      if (isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
+      if (!mayComeFrom(identity.addresses, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
       return identity
     },
     now: () => performance.now()

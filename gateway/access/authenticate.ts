@@ -1,23 +1,23 @@
-// Identifies the sender of a request; on a route that is not public, a request without a valid token gets 401.
-import { BadRequest, GatewayError, TokenStale, Unauthenticated, Unavailable } from '../errors.ts'
+// Identifies the sender of a request, and again after it has waited; on a route that is not public, one without a valid token gets 401.
+import { BadRequest, GatewayError, TokenExpired, TokenStale, Unauthenticated, Unavailable } from '../errors.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
-import { bearerToken, fieldValues } from '../http/request.ts'
+import { fieldValues } from '../http/request.ts'
+import type { User } from '../identity.ts'
+import type { Route } from '../routes/route.ts'
 import { holdsOwnToken, pathHoldsOwnToken } from '../tokens/own-tokens.ts'
-import { isFromElsewhere } from '../tokens/token-addresses.ts'
-import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
+import type { PersonalTokens } from '../tokens/personal-tokens.ts'
+import type { Revocations } from '../tokens/revocations.ts'
+import { refusalOf, type VerifiedTokens } from '../tokens/verified-tokens.ts'
+import { mayComeFrom } from '../values/addresses.ts'
 
 // These two endpoints report or renew the current access, so a stale token may use them.
 const STALE_MAY_ASK: ReadonlySet<string> = new Set(['/auth/refresh', '/auth/logout'])
 
 // Shared, because a flood of requests without tokens needs many of them.
 const NO_TOKEN = new Unauthenticated({ reason: 'no-token' })
-
 const TOKEN_IN_PATH = new BadRequest({ reason: 'token-in-path' })
-
 const TOKEN_FOR_APPLICATION = new BadRequest({ reason: 'token-for-application' })
-
 const FROM_ELSEWHERE = new Unauthenticated({ reason: 'foreign-address' })
-
 const TOO_OLD = new Unavailable({ reason: 'revocations-too-old' })
 
 const isPublic = ({ match }: Exchange): boolean =>
@@ -72,20 +72,35 @@ export const createIdentify =
     // A browser's login may go on with the current access; other refusals are final.
     if (identity instanceof TokenStale && !revocationsTrusted()) return TOO_OLD
     if (identity instanceof GatewayError) return identity
-    if (identity.addresses !== undefined && isFromElsewhere(identity, exchange.client.address)) return FROM_ELSEWHERE
+    if (!mayComeFrom(identity.addresses, exchange.client.address)) return FROM_ELSEWHERE
     exchange.identity = identity
     return revocationsTrusted() ? undefined : TOO_OLD
   }
 
-const USUAL_SCHEME = 'Bearer '
+interface CheckAgainParts {
+  readonly revocations: Pick<Revocations, 'tokenState'>
+  readonly personalTokens: Pick<PersonalTokens, 'userNow'>
+  /** Why a person may not use a route; undefined: they may. */
+  readonly check: (route: Route, user: User) => GatewayError | undefined
+}
 
 /**
- * The bearer token of a request's Authorization field; undefined if it holds none. In the usual spelling it is whatever
- * follows the scheme: its verification reads every character anyway.
+ * Whether a request that has waited may go on: its access may have ended since it was allowed. Without a lookup. A login whose access
+ * has changed is refused, because its token is to be refreshed.
  */
-export const bearerTokenOf = ({ head }: Exchange): string | undefined => {
-  const { authorization } = head
-  if (authorization === undefined) return undefined
-  const isUsual = authorization.startsWith(USUAL_SCHEME) && authorization[USUAL_SCHEME.length] !== ' '
-  return isUsual ? authorization.slice(USUAL_SCHEME.length) : bearerToken(authorization)
-}
+export const createCheckAgain =
+  ({ revocations, personalTokens, check }: CheckAgainParts) =>
+  (exchange: Exchange): GatewayError | undefined => {
+    const { identity, route } = exchange
+    if (identity === undefined || route === undefined) return undefined
+    const state = revocations.tokenState(identity)
+    // A login may have been renewed meanwhile.
+    if (identity.kind !== 'personal') return refusalOf(state)
+    if (identity.expiresAt * 1000 <= Date.now()) return new TokenExpired({ reason: 'expired' })
+    if (state !== 'stale') return refusalOf(state)
+    // Access tokens cannot be refreshed: they go on with what is left of their owner's access.
+    const user = personalTokens.userNow(identity)
+    if (user === undefined) return TOO_OLD
+    exchange.identity = { ...identity, user }
+    return check(route, user)
+  }

@@ -1,16 +1,33 @@
-// Lets a request through to the target of its route, or refuses it with a reason.
+// Lets a request through to the target of its route, or refuses it: by its connection, by its address, by the rules of its route.
 import {
   BadPath,
   Forbidden,
   type GatewayError,
   MethodNotAllowed,
+  Misdirected,
   NoRoute,
   Unassigned,
   Unauthenticated
 } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { allowedMethods, type DecideOptions, type Decision, decide } from '../routes/decide.ts'
+import { allowedMethods, type DecideOptions, type Decision, decide, refusesAddress } from '../routes/decide.ts'
 import type { RouteMatch } from '../routes/route.ts'
+import { certifiedName } from '../values/certificates.ts'
+
+/**
+ * Whether the certificate of its connection is for its host (RFC 9110 §15.5.20). A trusted proxy has checked the names of its clients' connections; its own connection to here may have any.
+ * HTTP/1.0 knows requests without Host.
+ */
+export const checkCertificate = ({ request, head, peerTrusted }: Exchange): GatewayError | undefined => {
+  const { covers } = request.connection
+  if (covers === undefined || peerTrusted || head.host === undefined || covers(certifiedName(head.host)))
+    return undefined
+  return new Misdirected({ reason: 'misdirected' })
+}
+
+/** Whether its client is outside the networks of its route: before its token is looked at. */
+export const checkAddress = ({ match, client }: Exchange): GatewayError | undefined =>
+  match !== undefined && refusesAddress(match, client.address) ? new Forbidden({ reason: 'address' }) : undefined
 
 export interface RefusalText {
   /** REVEAL_REASON: a 403 names the missing role. */

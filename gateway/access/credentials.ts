@@ -1,22 +1,21 @@
 // Finds the token of a request wherever it may be, and chooses the response to requests without a valid one.
-import type { GatewayError } from '../errors.ts'
+import { BadOrigin, type GatewayError } from '../errors.ts'
 import { createCrossOrigins } from '../http/cross-origin.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { answerRefusal, type RefusalPage, type ResponseOptions } from '../http/own-responses.ts'
+import { bearerToken, type RequestHead } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
 import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
+import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
 import type { Revocations } from '../tokens/revocations.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
-import { bearerTokenOf } from './authenticate.ts'
-import { createBasicToken } from './basic-token.ts'
 import { createHostLogin } from './host-login.ts'
-import { ownCookies } from './own-cookies.ts'
-import { createOwnHosts } from './own-hosts.ts'
+import { createOwnHosts, type OwnHosts } from './own-hosts.ts'
 import { createRenewCookie } from './renew-cookie.ts'
-import { createSessionCookie } from './session-cookie.ts'
+import { createSessionCookie, ownCookies } from './session-cookie.ts'
 
 interface CredentialParts {
   readonly verifiedTokens: VerifiedTokens
@@ -82,3 +81,46 @@ export const createCredentials = (
           sessionCookie?.tokenOf(exchange))
   }
 }
+
+const USUAL_SCHEME = 'Bearer '
+
+/**
+ * The bearer token of a request's Authorization field; undefined if it holds none. In the usual spelling it is whatever
+ * follows the scheme: its verification reads every character anyway.
+ */
+export const bearerTokenOf = ({ head }: Exchange): string | undefined => {
+  const { authorization } = head
+  if (authorization === undefined) return undefined
+  const isUsual = authorization.startsWith(USUAL_SCHEME) && authorization[USUAL_SCHEME.length] !== ' '
+  return isUsual ? authorization.slice(USUAL_SCHEME.length) : bearerToken(authorization)
+}
+
+/** The scheme in any case (RFC 9110 §11.1), token68 after it. */
+const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
+
+/**
+ * Browsers send Basic credentials with requests from any page, so pages of other sites must not be able to use them. A page
+ * with Referrer-Policy: no-referrer sends `Origin: null` for its own requests too (Fetch, "append a request Origin header").
+ */
+const isForeign = ({ origin, fetchSite }: RequestHead, ownOrigin: string): boolean => {
+  const isOwnOrigin = origin === undefined || origin === ownOrigin || (origin === 'null' && fetchSite === 'same-origin')
+  return !isOwnOrigin || (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none')
+}
+
+/**
+ * Takes an access token from the password of Basic (RFC 7617) on routes that allow it, for git, npm and similar tools. The user name
+ * is ignored; a password that is not an access token counts as no token.
+ */
+export const createBasicToken =
+  ({ originOf }: Pick<OwnHosts, 'originOf'>) =>
+  (exchange: Exchange): string | undefined => {
+    const { head } = exchange
+    if (askingRoute(exchange)?.basic !== true || head.authorization === undefined || head.authorizations !== 1)
+      return undefined
+    const credentials = BASIC.exec(head.authorization)?.[1]
+    if (credentials === undefined) return undefined
+    if (isForeign(head, originOf(exchange))) throw new BadOrigin({ reason: 'basic-cross-site' })
+    const text = Buffer.from(credentials, 'base64').toString('latin1')
+    const password = text.slice(text.indexOf(':') + 1)
+    return isPersonalToken(password) ? password : undefined
+  }

@@ -1,5 +1,4 @@
 // Counts every request, and refuses those over the limit before anything expensive happens.
-
 import { type GatewayError, RateLimited } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { secondsLeft } from '../http/own-responses.ts'
@@ -12,8 +11,7 @@ const settle = (exchange: Exchange, verdict: Verdict): Refused => {
   // The headers describe the tightest limit.
   if (exchange.limit === undefined || verdict.remaining < exchange.limit.remaining || !verdict.allowed)
     exchange.limit = verdict
-  if (verdict.allowed) return undefined
-  return overLimit(verdict)
+  return verdict.allowed ? undefined : overLimit(verdict)
 }
 
 export const overLimit = (verdict: Verdict): GatewayError =>

@@ -3,14 +3,6 @@ import type { Exchange } from '../http/exchange.ts'
 import type { RouteTable } from '../routes/route.ts'
 import { hostName } from '../values/host-names.ts'
 
-/** An address on a named host. */
-interface HostAddress {
-  readonly host: string
-  readonly origin: string
-  /** With its query. */
-  readonly path: string
-}
-
 export type OwnHosts = ReturnType<typeof createOwnHosts>
 
 const MAX_PATH = 2048
@@ -40,8 +32,8 @@ export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable
       const name = hostName(said)
       return name !== undefined && isNamed(name) ? originAt(port === '' ? name : `${name}:${port}`) : publicUrl
     },
-    /** Reads an absolute address; undefined if it is not on a named host, or could be read in two ways. */
-    read(text: string): HostAddress | undefined {
+    /** Reads an absolute address, its path with the query; undefined if it is not on a named host, or could be read in two ways. */
+    read(text: string) {
       const [, scheme, authority = '', path = ''] = /^(https?:)\/\/([^/?#\\]+)(.*)$/.exec(text) ?? []
       const host = hostName(authority)
       const target = path.startsWith('/') ? path : `/${path}`

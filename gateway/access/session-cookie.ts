@@ -8,7 +8,7 @@ import { isPersonalToken } from '../tokens/personal-tokens.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { cookiePairs } from '../values/cookies.ts'
 import { encodeRawBytes } from '../values/raw-bytes.ts'
-import type { HostLogin } from './host-login.ts'
+import { type HostLogin, isNonceCookie } from './host-login.ts'
 import { isOwnPath, type OwnHosts } from './own-hosts.ts'
 import { originAllowed } from './socket-token.ts'
 
@@ -34,9 +34,22 @@ const PARTS = 3
 const ABOUT_SESSION: ReadonlySet<string> = new Set(['/auth/me', '/auth/refresh', '/auth/logout', '/auth/apps'])
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Whether a cookie of this name is the session cookie, in any spelling of its prefix. */
-export const isSessionCookie = (name: string): boolean =>
-  /^(?:__(?:host|secure)-)?portaria_session(?:_\d)?$/i.test(name)
+/** Prefix of the names of cookies for cloud logins in progress. */
+export const ATTEMPT_COOKIE = 'portaria_login_'
+// Bound to this host and invisible to scripts; a sibling domain cannot plant one (draft-ietf-httpbis-rfc6265bis §4.1.3.2).
+export const SECURE_ATTEMPT_COOKIE = `__Host-${ATTEMPT_COOKIE}`
+
+/** The session cookie in any spelling of its prefix. */
+const SESSION_COOKIE = /^(?:__(?:host|secure)-)?portaria_session(?:_\d)?$/i
+
+/** The gateway's own cookies, which are never passed to or taken from backends. */
+export const ownCookies = {
+  has: (name: string): boolean =>
+    name.startsWith(SECURE_ATTEMPT_COOKIE) ||
+    name.startsWith(ATTEMPT_COOKIE) ||
+    SESSION_COOKIE.test(name) ||
+    isNonceCookie(name)
+}
 
 /**
  * When nginx or Traefik asks whether an upgrade may pass, it leaves out Upgrade. Each handshake has a version, and a key as well

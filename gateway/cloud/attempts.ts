@@ -1,6 +1,6 @@
 // Binds each cloud login to the browser that started it: by a signed state, and by a cookie that is used only once.
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { ATTEMPT_COOKIE, SECURE_ATTEMPT_COOKIE } from '../access/own-cookies.ts'
+import { ATTEMPT_COOKIE, SECURE_ATTEMPT_COOKIE } from '../access/session-cookie.ts'
 import { cookiePairs } from '../values/cookies.ts'
 
 /** What one attempt sends to the provider and must receive back. */

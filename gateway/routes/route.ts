@@ -261,3 +261,20 @@ export interface RouteTable {
  * files cannot name it.
  */
 export const isUnusualMethod = (method: string): boolean => method === 'TRACE' || method === 'CONNECT'
+
+/** A path that a request writes to besides its own, and that does not lead to the same backend. */
+export const ELSEWHERE: RouteMatch = { refusal: 'bad-path', reason: 'destination', public: true }
+
+/** The match of `path`; a route of another upstream, or judged for another proxy where `route` is not, is a refusal. */
+export const matchBeside = (
+  table: RouteTable,
+  route: Route,
+  method: string,
+  path: string,
+  host: string | undefined
+): RouteMatch => {
+  const found = table.match(method, path, host)
+  const there = found.route
+  const isBeside = there === undefined || (there.upstream === route.upstream && there.external === route.external)
+  return isBeside ? found : ELSEWHERE
+}

@@ -69,8 +69,6 @@ export interface SocketIoForwarding extends SocketForwarding, EngineSessionParts
   readonly pollHeaders: (exchange: Exchange, passed: readonly string[]) => readonly string[]
   /** The processes among which requests of a session may be spread; undefined: there is one, or its balancer is sticky. */
   readonly instances: Pick<Instances, 'id' | 'ask' | 'answer'> | undefined
-  /** Whether a token may not be used from an address. */
-  readonly isFromElsewhere: (identity: Identity, ip: string) => boolean
 }
 
 /**

@@ -1,5 +1,6 @@
 // Keeps the Socket.IO sessions of this process: limited until a CONNECT is accepted, found by their sid, and swept.
 import { BadRequest, orThrow, RateLimited, Unauthenticated } from '../errors.ts'
+import { mayComeFrom } from '../values/addresses.ts'
 import { contain } from '../values/contain.ts'
 import {
   createEngineSession,
@@ -107,7 +108,7 @@ export const createEngineSessions = (forwarding: SocketIoForwarding) => {
     const entry = polled.get(sid)
     if (entry === undefined || entry.engineSession.source.route.id !== routeId) throw unknownSid()
     for (const { identity } of entry.engineSession.state.namespaces.values()) {
-      if (forwarding.isFromElsewhere(identity, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
+      if (!mayComeFrom(identity.addresses, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
     }
     entry.engineSession.comesFrom(ip)
     entry.lastSeen = now()

@@ -1,5 +1,6 @@
 // Reads addresses and networks as numbers in one form: IPv4 is the IPv4-mapped part of IPv6 (RFC 4291 §2.5.5.2).
 import { isIPv4, isIPv6 } from 'node:net'
+import { oncePer } from './bounded-map.ts'
 
 export interface Network {
   readonly address: bigint
@@ -76,3 +77,14 @@ export const isLoopbackHost = (host: string): boolean => {
 }
 
 const LOOPBACK = ['127.0.0.0/8', '::1'].flatMap(text => parseNetwork(text) ?? [])
+
+const networksOf = oncePer((texts: readonly string[]): readonly Network[] =>
+  texts.flatMap(text => parseNetwork(text) ?? [])
+)
+
+/** Whether one of the CIDR blocks contains the address; without blocks, every address passes. */
+export const mayComeFrom = (blocks: readonly string[] | undefined, address: string): boolean => {
+  if (blocks === undefined || blocks.length === 0) return true
+  const from = parseAddress(address)
+  return from !== undefined && networksOf(blocks).some(network => contains(network, from))
+}

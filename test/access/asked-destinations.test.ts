@@ -1,8 +1,7 @@
 // What a COPY or MOVE writes to: which routes check it, and how it is forwarded.
 // RW-45; RFC 4918 §9.8, §9.9, §10.3
 import t from 'tap'
-import { createMatchDestination } from '../../gateway/access/match-destination.ts'
-import { createMatchRoute } from '../../gateway/access/match-route.ts'
+import { createMatchDestination, createMatchRoute } from '../../gateway/access/match-route.ts'
 import { beginForwardAuth } from '../../gateway/forward/forward-auth.ts'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { decide } from '../../gateway/routes/decide.ts'

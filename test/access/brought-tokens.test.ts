@@ -1,8 +1,7 @@
 // Where a request's token may stand: the session cookie, an upgrade's subprotocol or query, the password of Basic.
 import t from 'tap'
-import { createBasicToken } from '../../gateway/access/basic-token.ts'
-import { ownCookies } from '../../gateway/access/own-cookies.ts'
-import { createSessionCookie, isSessionCookie } from '../../gateway/access/session-cookie.ts'
+import { createBasicToken } from '../../gateway/access/credentials.ts'
+import { createSessionCookie, ownCookies } from '../../gateway/access/session-cookie.ts'
 import { socketToken } from '../../gateway/access/socket-token.ts'
 import { Unauthenticated, Unavailable } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
@@ -277,7 +276,7 @@ t.test('cookies of the gateway are known by their names, those of others are not
 t.test('cookies that could be the session are known in any spelling of the prefix', async t => {
   const session = words`portaria_session __Host-portaria_session __secure-PORTARIA_session_2 portaria_session_9`
   const others = words`xportaria_session portaria_sessions portaria_session_10 __x-portaria_session portaria_session_`
-  t.same([...session, ...others, ''].filter(isSessionCookie), session)
+  t.same([...session, ...others, ''].filter(ownCookies.has), session)
 })
 
 const upgrade = (fields: readonly string[], query: string, tokenInQuery: boolean | undefined) => {

@@ -1,8 +1,8 @@
 // The steps before forwarding, each asked by itself: what it lets pass, and with which word it refuses.
 import t from 'tap'
-import { bearerTokenOf, createAuthenticate } from '../../gateway/access/authenticate.ts'
-import { createAuthorize } from '../../gateway/access/authorize.ts'
-import { checkCertificate } from '../../gateway/access/check-connection.ts'
+import { createAuthenticate } from '../../gateway/access/authenticate.ts'
+import { checkCertificate, createAuthorize } from '../../gateway/access/authorize.ts'
+import { bearerTokenOf } from '../../gateway/access/credentials.ts'
 import { createLimitRate } from '../../gateway/access/limit-rate.ts'
 import { createMatchRoute, onlyOf } from '../../gateway/access/match-route.ts'
 import { originAllowed } from '../../gateway/access/socket-token.ts'

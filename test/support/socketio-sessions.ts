@@ -42,7 +42,6 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     upstreams,
     streams,
     recoveryIds: createRecoveryIds(['secret']),
-    isFromElsewhere: () => false,
     responseContext: () => createResponseContext({ has: () => false })(source.route, source.upstream, 'x'),
     now,
     log: quiet,

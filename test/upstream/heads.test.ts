@@ -1,6 +1,6 @@
 // What a backend is sent of a request, with the identity and without the gateway's own tokens, and what a client gets of its response.
 import t from 'tap'
-import { ownCookies } from '../../gateway/access/own-cookies.ts'
+import { ownCookies } from '../../gateway/access/session-cookie.ts'
 import { createCrossOrigins } from '../../gateway/http/cross-origin.ts'
 import { ownHeaders } from '../../gateway/http/own-responses.ts'
 import type { User } from '../../gateway/identity.ts'

@@ -1,5 +1,5 @@
 // Decides requests on many hosts: the rule that decides is the rule of the host which the backend gets, however that was written.
-import { checkCertificate } from '../../../gateway/access/check-connection.ts'
+import { checkCertificate } from '../../../gateway/access/authorize.ts'
 import { createMatchRoute } from '../../../gateway/access/match-route.ts'
 import { beginForwardAuth } from '../../../gateway/forward/forward-auth.ts'
 import { createRequestHost } from '../../../gateway/http/client-address.ts'
