@@ -2,9 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import type { Identify } from './access/authenticate.ts'
-import type { HostLogin } from './access/host-login.ts'
-import type { OwnHosts } from './access/own-hosts.ts'
-import type { SessionCookie } from './access/session-cookie.ts'
+import type { Credentials } from './access/credentials.ts'
 import { accountEndpoints } from './account/account-routes.ts'
 import { jwksRoutes } from './account/jwks-routes.ts'
 import type { AdminParts } from './admin/admin-parts.ts'
@@ -48,10 +46,7 @@ interface EndpointParts extends HealthParts, Pick<AdminParts, 'cloudUnassignedMa
   directory: Directory | undefined
   /** undefined: no cloud login. */
   cloud: OAuthClient | undefined
-  hosts: OwnHosts
-  hostLogin: HostLogin
-  /** undefined: BROWSER_SESSION is off. */
-  sessionCookie: SessionCookie | undefined
+  credentials: Credentials
   loginAudit: LoginAudit
   /** Finds the sender of a request at an endpoint that is public. */
   identify: Identify
@@ -73,7 +68,8 @@ const CHANGES_OF_PEOPLE = [
 ] as const
 
 export const registerEndpoints = (app: FastifyInstance, parts: EndpointParts): void => {
-  const { settings, stores, tokenParts, cloud, hosts, hostLogin, sessionCookie, loginAudit, observation, log } = parts
+  const { settings, stores, tokenParts, cloud, loginAudit, observation, log } = parts
+  const { hosts, hostLogin, sessionCookie } = parts.credentials
   const onOutcome = (outcome: LoginOutcome) => {
     if (outcome.isRepeated !== true) loginAudit.record(outcome)
     observation.onLogin(outcome)

@@ -28,9 +28,10 @@ export class GatewayError extends Error {
     this.profiles = details.profiles
   }
 
-  /** The body as JSON text. */
+  /** The body of the refusal as JSON text: `{statusCode, code, error, message, requestId}`. */
   bodyText(requestId: string): string {
-    return JSON.stringify(errorBody(this, requestId))
+    const { statusCode, code, message } = this
+    return JSON.stringify({ statusCode, code, error: STATUS_CODES[statusCode] ?? 'Error', message, requestId })
   }
 }
 
@@ -123,12 +124,3 @@ export const LoopDetected = createError(
   508
 )
 export const BadHttpVersion = createError('GW_BAD_REQUEST', 'This HTTP version is not supported', 505)
-
-/** The body of every refusal: `{statusCode, code, error, message, requestId}`. */
-export const errorBody = (error: GatewayError, requestId: string) => ({
-  statusCode: error.statusCode,
-  code: error.code,
-  error: STATUS_CODES[error.statusCode] ?? 'Error',
-  message: error.message,
-  requestId
-})

@@ -1,5 +1,4 @@
 // Forwards allowed traffic to the backends: requests, event streams, WebSocket and Socket.IO; all open streams in one place.
-
 import { createCheckAgain } from './access/authenticate.ts'
 import type { Credentials } from './access/credentials.ts'
 import { withoutPublicTokens } from './access/socket-token.ts'
@@ -11,13 +10,11 @@ import { crossOriginFields } from './http/cross-origin.ts'
 import type { Exchange, SocketToken } from './http/exchange.ts'
 import { headerLines } from './http/http1/response.ts'
 import { addedHeaders, forwardedLines } from './http/own-responses.ts'
-import type { Identity } from './identity.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
 import type { Route, RouteTable } from './routes/route.ts'
 import type { Upstream } from './routes/upstream.ts'
 import type { Settings } from './settings/settings.ts'
-import type { EngineSessionParts } from './socketio/engine-session.ts'
 import { createForwardSocketIo } from './socketio/forward.ts'
 import { createRefusedEvents } from './socketio/gate/refused-events.ts'
 import { createRecoveryIds } from './socketio/recovery-ids.ts'
@@ -29,7 +26,7 @@ import type { Upstreams } from './upstream/upstreams.ts'
 import { mayComeFrom } from './values/addresses.ts'
 import type { Log } from './values/log.ts'
 import { createRelays } from './websocket/relay.ts'
-import { createForwardWebSocket, type SocketForwarding } from './websocket/upgrade.ts'
+import { createForwardWebSocket } from './websocket/upgrade.ts'
 
 export interface ForwardingParts {
   readonly settings: Settings
@@ -96,10 +93,24 @@ export const createForwarding = (parts: ForwardingParts) => {
   }
   const forwardWebSocket = createForwardWebSocket(sockets)
   const refusedEvents = createRefusedEvents()
-  const socketio = startSocketIo(sockets, parts, {
+  const socketio = createForwardSocketIo({
+    ...sockets,
     check: rights.check,
     countRefusedEvent: refusedEvents.count,
-    countRefusal: parts.observation.onRefusal
+    countRefusal: parts.observation.onRefusal,
+    pollHeaders: (exchange, passed) => [
+      ...addedHeaders(exchange),
+      ...crossOriginFields(exchange, headerLines(passed), answers.origins)
+    ],
+    recoveryIds: createRecoveryIds([settings.jwt.secret, ...settings.jwt.previousSecrets]),
+    instances: stores.redis === undefined ? undefined : stores.instances,
+    identify(token, ip) {
+      if (!tokenParts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
+      const identity = tokenParts.verifiedTokens.identify(token)
+      if (!mayComeFrom(identity.addresses, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
+      return identity
+    },
+    now: () => performance.now()
   })
 
   return {
@@ -127,26 +138,3 @@ export const createForwarding = (parts: ForwardingParts) => {
     }
   }
 }
-
-const startSocketIo = (
-  sockets: SocketForwarding,
-  { settings, stores: { redis, instances }, tokenParts, credentials }: ForwardingParts,
-  checking: Pick<EngineSessionParts, 'check' | 'countRefusedEvent' | 'countRefusal'>
-) =>
-  createForwardSocketIo({
-    ...sockets,
-    ...checking,
-    pollHeaders: (exchange, passed) => [
-      ...addedHeaders(exchange),
-      ...crossOriginFields(exchange, headerLines(passed), credentials.answers.origins)
-    ],
-    recoveryIds: createRecoveryIds([settings.jwt.secret, ...settings.jwt.previousSecrets]),
-    instances: redis === undefined ? undefined : instances,
-    identify(token, ip): Identity {
-      if (!tokenParts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
-      const identity = tokenParts.verifiedTokens.identify(token)
-      if (!mayComeFrom(identity.addresses, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
-      return identity
-    },
-    now: () => performance.now()
-  })

@@ -118,21 +118,13 @@ export const startGateway = async (
   const state = createProcessState({ ...common, directory, cloud, forwarding, certificates, violations })
 
   const loginAudit = createLoginAudit({ ...stores.logins, secret: settings.jwt.secret, log })
-  const { answers, refuse, hosts, hostLogin, sessionCookie, renewCookie, tokenOf } = credentials
+  const { answers, refuse, hosts, renewCookie, tokenOf } = credentials
   const publicOrigins = [new URL(settings.publicUrl).origin, answers.origins.frontend]
   const authentication = { ...tokenParts, tokenOf }
-  const checkAgain = createAuthenticate(authentication)
   const identify = createIdentify(authentication)
-  const people = {
-    directory: directory.directory,
-    cloud: cloud.client,
-    hosts,
-    hostLogin,
-    sessionCookie,
-    loginAudit,
-    identify
-  }
-  const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...state, ...people })
+  const logins = { directory: directory.directory, cloud: cloud.client, credentials, loginAudit, identify }
+  const register = (app: FastifyInstance) => registerEndpoints(app, { ...common, ...state, ...logins })
+  const checkAgain = createAuthenticate(authentication)
   const own = await createOwnEndpoints({ ...answers, log, refuse, checkAgain, register })
 
   const { clientAddress, quota } = createClientQuota(settings, shared?.askConnections, log)
@@ -155,7 +147,6 @@ export const startGateway = async (
     observe: observation.onClose,
     observeFault: observation.onUnreadable
   })
-  const checks = { isTrusted: clientAddress.trusted, onRefused: violations.note }
   await embedding.beforeListening?.()
   const listener = await openListener({
     server,
@@ -163,7 +154,8 @@ export const startGateway = async (
     certificates,
     quota,
     redirectOrigin: hosts.redirectOrigin,
-    ...checks
+    isTrusted: clientAddress.trusted,
+    onRefused: violations.note
   })
   observation.nowReady()
 

@@ -3,6 +3,7 @@ import { BadRequest, GatewayError, TokenExpired, TokenStale, Unauthenticated, Un
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { fieldValues } from '../http/request.ts'
 import type { User } from '../identity.ts'
+import { needsNoToken } from '../routes/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { holdsOwnToken, pathHoldsOwnToken } from '../tokens/own-tokens.ts'
 import type { PersonalTokens } from '../tokens/personal-tokens.ts'
@@ -22,7 +23,7 @@ const TOO_OLD = new Unavailable({ reason: 'revocations-too-old' })
 
 const isPublic = ({ match }: Exchange): boolean =>
   match?.route !== undefined
-    ? match.route.public || match.route.socketio !== undefined
+    ? needsNoToken(match.route)
     : (match?.refusal === 'method' || match?.refusal === 'bad-path') && match.public
 
 /** Whether what belongs to the application behind a route with `ownAuthorization` holds a token of this gateway. */

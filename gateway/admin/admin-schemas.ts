@@ -3,7 +3,7 @@ import { BadRequest } from '../errors.ts'
 import { userProperties } from '../http/own-requests.ts'
 import { accessSourceProperties } from '../store/people.ts'
 import { array, boolean, closed, names, object, string } from '../values/json-schema.ts'
-import { parseTimestamp } from '../values/timestamps.ts'
+import { parseTimestamp } from '../values/quantities.ts'
 
 export const instanceSchema = {
   ...string,

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import type { ArchiveVerdict } from '../store/audit-archive-file.ts'
 import type { AuditLog } from '../store/audit-log.ts'
-import { parseTimestamp } from '../values/timestamps.ts'
+import { parseTimestamp } from '../values/quantities.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { requiredSecrets } from './command-settings.ts'
 import { ACTOR, withDatabase } from './open-store.ts'

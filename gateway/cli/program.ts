@@ -1,6 +1,6 @@
 // Defines the command line: one command per file, and an exit code for every outcome.
 import { Command, CommanderError, Help } from 'commander'
-import { VERSION } from '../values/version.ts'
+import { VERSION } from '../values/package-files.ts'
 import { type Add, type Cli, defining } from './command.ts'
 
 /** Commands by what a person wants to do. Each is loaded only if it may have been called. */

@@ -4,7 +4,7 @@ import type { LimiterStatus } from '../limits/limiter.ts'
 import { isWell, type ServedCertificate } from '../listener/certificates.ts'
 import type { TableStatus } from '../route-files/live.ts'
 import type { GrantsState } from '../store/regranting.ts'
-import type { TokenCacheCounts } from '../tokens/verified-tokens.ts'
+import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import type { UpstreamStatus } from '../upstream/upstream-pool.ts'
 import { object } from '../values/json-schema.ts'
 import type { AuditState } from './audit-watch.ts'
@@ -40,19 +40,17 @@ const healthSchema = object(
   ['auditCheckedAt', 'redisReason']
 )
 
-const findHealth = async ({ checks, auditCheckedAt, redisReason }: HealthParts) => {
-  const found = await checks()
-  return {
-    status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
-    checks: found,
-    auditCheckedAt: auditCheckedAt()?.toISOString(),
-    redisReason: redisReason()
-  }
-}
-
-export const healthRoutes = (app: FastifyInstance, parts: HealthParts): void => {
+export const healthRoutes = (app: FastifyInstance, { checks, auditCheckedAt, redisReason }: HealthParts): void => {
   const schema = { summary: 'Returns the health of the gateway', response: { 200: healthSchema } }
-  app.get('/health', { schema }, () => findHealth(parts))
+  app.get('/health', { schema }, async () => {
+    const found = await checks()
+    return {
+      status: Object.values(found).some(isUnwell) ? 'degraded' : 'ok',
+      checks: found,
+      auditCheckedAt: auditCheckedAt()?.toISOString(),
+      redisReason: redisReason()
+    }
+  })
 }
 
 const REMEMBERED_MS = 1000
@@ -65,7 +63,7 @@ export interface Known {
   readonly limiter: () => LimiterStatus
   /** `ok`: the files on disk are the ones in use; `count`: number of routes. */
   readonly routes: () => TableStatus & { count: number }
-  readonly tokenCache: () => TokenCacheCounts
+  readonly tokenCache: VerifiedTokens['counts']
   /** Verified tokens by the secret that signed them, the current one first. */
   readonly tokensByKey: () => readonly number[]
   readonly revocations: () => { known: number; stalenessMs: number }

@@ -92,6 +92,7 @@ export const createLogSink = (options: LogSinkOptions = {}) => {
       pump()
     })
   }
+  /** Last attempt while the process exits: writes what can be written within 200 ms. */
   const flushSync = () => {
     const deadline = performance.now() + LAST_ATTEMPT_MS
     // A thread of the pool will finish its block; writing it here too would duplicate those lines.
@@ -120,8 +121,6 @@ export const createLogSink = (options: LogSinkOptions = {}) => {
       // One write for everything logged in this turn of the loop.
       setImmediate(pump)
     },
-    /** Last attempt while the process exits: writes what can be written within 200 ms. */
-    flushSync,
     /** Lines lost since the start: the buffer was full, or the output is gone permanently. */
     dropped: () => dropped
   }

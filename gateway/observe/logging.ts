@@ -1,10 +1,7 @@
 // Creates the single pino logger of the process: JSON lines without secrets, errors with their causes.
 import { type Bindings, type Logger, pino } from 'pino'
-import { createLogSink, type LogSink, SHARED_PIPE_WRITE } from './log-sink.ts'
+import { createLogSink, type LogSink } from './log-sink.ts'
 import { redact, redactText, redactUrl } from './redaction.ts'
-
-export type { LogSink }
-export { createLogSink, redactUrl, SHARED_PIPE_WRITE }
 
 /**
  * The logger. Fields named like secrets are replaced at any depth; `err`, `error` and `cause` are written with their
@@ -21,13 +18,7 @@ export const createLog = (
     {
       level,
       base: { pid: process.pid },
-      serializers: {
-        err: describeError,
-        error: describeError,
-        cause: describeError,
-        req: describeRequest,
-        res: describeResponse
-      },
+      serializers: SERIALIZERS,
       formatters: { log: redactFields },
       // The last safeguard, for text that no field name identifies as secret.
       hooks: { streamWrite: redactText }
@@ -73,18 +64,10 @@ export const droppedLines = (log: Logger): number => {
   return sink.dropped?.() ?? 0
 }
 
-interface ErrorDescription {
+interface ErrorDescription extends Record<string, unknown> {
   type: string
   message: string
-  code?: string | number
-  reason?: string
-  statusCode?: number
-  syscall?: string
-  address?: string
-  port?: number
-  stack?: string
   cause?: ErrorDescription
-  errors?: ErrorDescription[]
 }
 
 const MAX_CAUSES = 5
@@ -99,7 +82,7 @@ export const describeError = (error: unknown, depth = 0): ErrorDescription => {
   const description: ErrorDescription = { type, message: redactText(textOf(read(error, 'message')) ?? '') }
   for (const name of ['code', 'reason', 'statusCode', 'syscall', 'address', 'port'] as const) {
     const value = read(error, name)
-    if (typeof value === 'string' || typeof value === 'number') Object.assign(description, { [name]: value })
+    if (typeof value === 'string' || typeof value === 'number') description[name] = value
   }
   const stack = textOf(read(error, 'stack'))
   if (stack !== undefined) description.stack = redactText(stack)
@@ -118,19 +101,25 @@ const describeRequest = (request: unknown) =>
 
 const describeResponse = (response: unknown) => (isObject(response) ? { statusCode: read(response, 'statusCode') } : {})
 
-/** Fields with a serializer in this file keep their object; every other object is copied without secrets. */
+const SERIALIZERS = {
+  err: describeError,
+  error: describeError,
+  cause: describeError,
+  req: describeRequest,
+  res: describeResponse
+}
+
+/** Fields with a serializer keep their object; every other object is copied without secrets. */
 const redactFields = (fields: Record<string, unknown>): Record<string, unknown> => {
   const described: Record<string, unknown> = {}
   const others: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) {
-    if (DESCRIBED.has(name)) described[name] = value
+    if (Object.hasOwn(SERIALIZERS, name)) described[name] = value
     else if (value instanceof Error) described[name] = describeError(value)
     else others[name] = value
   }
   return { ...(redact(others) as Record<string, unknown>), ...described }
 }
-
-const DESCRIBED: ReadonlySet<string> = new Set(['err', 'error', 'cause', 'req', 'res'])
 
 // A getter that throws must not lose the log line, let alone the request.
 const read = (value: object, name: string): unknown => {

@@ -17,7 +17,7 @@ import {
 import type { Exchange } from '../http/exchange.ts'
 import { formatTraceparent, parseTraceparent } from '../http/trace-context.ts'
 import type { SamplerSettings } from '../settings/tracing.ts'
-import { VERSION } from '../values/version.ts'
+import { VERSION } from '../values/package-files.ts'
 import { outcomeOf } from './access-log.ts'
 import { redactText } from './redaction.ts'
 

@@ -7,12 +7,13 @@ export type AppItem = App
 
 export const hasApps = ({ routes }: RouteTable): boolean => routes.some(({ app }) => app !== undefined)
 
-interface AppsOptions extends DecideOptions {
-  readonly publicUrl: string
-}
-
 /** In the order of the files. @param hostName the host on whose page they are listed */
-export const appsFor = (table: RouteTable, asker: Asker, hostName: string, options: AppsOptions): AppItem[] => {
+export const appsFor = (
+  table: RouteTable,
+  asker: Asker,
+  hostName: string,
+  options: DecideOptions & { readonly publicUrl: string }
+): AppItem[] => {
   const isOnNamedHost = table.namesHost(hostName)
   const homeHost = isOnNamedHost ? new URL(options.publicUrl).hostname : hostName
   const mayOpen = (route: Route, address: string): boolean => {

@@ -36,12 +36,8 @@ export const canonicalPath = (rawPath: string, allow: readonly PathException[] =
  * Splits a request target in origin-form into its path and its query (`''` or `?…`), RFC 9112 §3.2.1. Only the path is
  * matched. A `#` anywhere is refused, because it is not allowed in a request target (§3.2).
  */
-export const splitTarget = (
-  target: string
-):
-  | { readonly path: string; readonly query: string; readonly refusal?: undefined }
-  | { readonly refusal: 'fragment' } => {
-  if (target.includes('#')) return { refusal: 'fragment' }
+export const splitTarget = (target: string) => {
+  if (target.includes('#')) return { refusal: 'fragment' } as const
   const mark = target.indexOf('?')
   return mark === -1 ? { path: target, query: '' } : { path: target.slice(0, mark), query: target.slice(mark) }
 }

@@ -32,12 +32,8 @@ export const decide = (match: RouteMatch, sender: Asker, options: DecideOptions)
   const asker = match.route !== undefined && needsNoToken(match.route) ? { address: sender.address } : sender
   const decision = decidePath(match, asker, options)
   if (decision.decision !== 'allow' || match.route === undefined) return decision
-  if (match.engineFault !== undefined) {
-    const isPath = match.engineFault === 'engineio-path'
-    return isPath
-      ? refuse(400, BadRequest.code, match.engineFault)
-      : refuse(405, MethodNotAllowed.code, match.engineFault)
-  }
+  if (match.engineFault === 'engineio-path') return refuse(400, BadRequest.code, match.engineFault)
+  if (match.engineFault !== undefined) return refuse(405, MethodNotAllowed.code, match.engineFault)
   if (match.alsoWrites === undefined) return decision
   for (const written of match.alsoWrites) {
     const other = decidePath(written, asker, options)
@@ -84,7 +80,7 @@ const decidePath = (
   return isAdmitted ? decision : refuse(400, BadPath.code, 'lax-reading')
 }
 
-const needsNoToken = (route: Route): boolean => route.public || route.socketio !== undefined
+export const needsNoToken = (route: Route): boolean => route.public || route.socketio !== undefined
 
 /** Whether the route's `from` refuses a client with this address, whether logged in or not. */
 export const isOutside = ({ from }: Pick<Route, 'from'>, address: string | undefined): boolean => {

@@ -1,16 +1,9 @@
 // Lists the gateway's own endpoints as routes, so that the same matcher and the same rules apply to them.
 import type { TokenKind } from '../identity.ts'
 import { ROUTE_DEFAULTS, type WrittenRoute } from './route.ts'
-import type { Reserved } from './route-trie.ts'
 
 /** `login`: a person's login token; access tokens and service accounts are refused. */
 type Access = 'public' | 'any-token' | 'login' | 'login-or-client' | 'admin'
-
-/** The parts of the public origin that belong to the gateway: `/health`, and `/auth` with everything below. */
-export const RESERVED: readonly Reserved[] = [
-  { segment: 'health', extent: 'self' },
-  { segment: 'auth', extent: 'subtree' }
-]
 
 const OWN: readonly (readonly [method: string | undefined, path: string, access: Access])[] = [
   ['GET', '/health', 'public'],

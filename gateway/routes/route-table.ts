@@ -14,7 +14,6 @@ import {
   scriptReadings,
   scriptsOnTheWay
 } from './lax-readings.ts'
-import { RESERVED } from './own-routes.ts'
 import {
   type BadPathReason,
   forwardedPath,
@@ -84,7 +83,7 @@ export function* buildRouteTable(parts: RouteTableParts): Parts<RouteTable> {
   // Without interruption, so that the numbers of a table are consecutive even if other tables are built at the same time.
   const routes = parts.routes.map(numbered)
   const own = routes.filter(isOwn)
-  const ownTrie = createOwnTrie(own, RESERVED)
+  const ownTrie = createOwnTrie(own)
   const { others, byHost } = routesByHost(routes.filter(route => !isOwn(route)))
   const named = new Map<string, Spellings>()
   for (const [host, applying] of byHost) {

@@ -28,13 +28,14 @@ export type Spelling = (segment: string) => string
 /** Called if two routes have the same shape and method; returns the one that stays. */
 export type OnTie = (earlier: Route, later: Route) => Route
 
-export interface Reserved {
-  readonly segment: string
-  readonly extent: 'self' | 'subtree'
-}
+/** The parts of the public origin that belong to the gateway: `/health`, and `/auth` with everything below. */
+export const RESERVED = [
+  { segment: 'health', extent: 'self' },
+  { segment: 'auth', extent: 'subtree' }
+] as const
 
 /** The gateway's own endpoints, and what else of its paths is reserved: the tries of all hosts are built on this one. */
-export const createOwnTrie = (routes: readonly Route[], reserved: readonly Reserved[]): RouteTrie => {
+export const createOwnTrie = (routes: readonly Route[]): RouteTrie => {
   const trie = atOnce(
     createTrie(
       routes,
@@ -42,7 +43,7 @@ export const createOwnTrie = (routes: readonly Route[], reserved: readonly Reser
       earlier => earlier
     )
   )
-  for (const { segment, extent } of reserved) childOf(trie.root, segment).reserved = extent
+  for (const { segment, extent } of RESERVED) childOf(trie.root, segment).reserved = extent
   return trie
 }
 

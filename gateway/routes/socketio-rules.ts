@@ -2,6 +2,7 @@
 import { BadRequest, Forbidden, NoRoute, Unauthenticated } from '../errors.ts'
 import { type Asker, checkPerson, type DecideOptions, type Decision, isOutside } from './decide.ts'
 import type { EngineFault, Route, RouteTable, SocketIoEvent, SocketIoNamespace } from './route.ts'
+import { shapeOf } from './route-trie.ts'
 
 /**
  * Names that servers do not treat as ordinary events. socket.io refuses all of them except `*`;
@@ -38,8 +39,7 @@ export const engineFault = (
   method: string,
   path: string
 ): EngineFault | undefined => {
-  const depth = (text: string) => text.split('/').filter(segment => segment !== '').length
-  if (depth(path) !== depth(pattern) - (coversBelow ? 1 : 0)) return 'engineio-path'
+  if (shapeOf(path).length !== shapeOf(pattern).length - (coversBelow ? 1 : 0)) return 'engineio-path'
   return method === 'GET' || method === 'POST' ? undefined : 'engineio-method'
 }
 

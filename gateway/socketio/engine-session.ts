@@ -52,7 +52,7 @@ interface Carrier {
   bytes(): number
 }
 
-export interface EngineSessionParts extends Pick<GateParts, 'recoveryIds' | 'check'> {
+interface EngineSessionParts extends Pick<GateParts, 'recoveryIds' | 'check'> {
   readonly streams: OpenStreams
   readonly log: Log
   /** The identity behind a token that came from this address; throws 401. */

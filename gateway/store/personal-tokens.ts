@@ -12,7 +12,7 @@ import {
 } from '../tokens/personal-tokens.ts'
 import { array, integer, string } from '../values/json-schema.ts'
 import { plainName } from '../values/names.ts'
-import { parseTimestamp } from '../values/timestamps.ts'
+import { parseTimestamp } from '../values/quantities.ts'
 import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
 import { bind, type Database, readRows } from './database.ts'

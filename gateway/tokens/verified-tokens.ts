@@ -25,15 +25,6 @@ interface Remembered {
   usedMinute: number
 }
 
-export interface TokenCacheCounts {
-  /** How often a token was already known. */
-  readonly hits: number
-  /** How often one had to be verified. */
-  readonly misses: number
-  /** Tokens remembered now. */
-  readonly size: number
-}
-
 interface Accepted {
   allowStale?: boolean
   /** The named host whose session cookie holds the token; absent: it comes from elsewhere. */
@@ -112,6 +103,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
     identify: (token: string, options?: Accepted) => orThrow(check(token, options)),
     /** The same, but the refusal is returned. */
     check,
+    /** How often a token was already known, how often one had to be verified, and how many are remembered now. */
     counts: () => ({ hits, misses, size: remembered.size() }),
     /** Tokens that passed in this minute (minutes since the epoch) or later, as far as they are remembered. */
     usedSince(minute: number) {

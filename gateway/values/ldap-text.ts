@@ -1,4 +1,5 @@
 // Compares distinguished names as the directory would, in any spelling, and parses search filters (RFC 4515).
+import { isUtf8 } from 'node:buffer'
 
 /** One RDN: its attribute-value pairs as `type=value`, normalised and sorted. */
 type Rdn = readonly string[]
@@ -85,18 +86,9 @@ const readHexValue = (hex: string): string | undefined => {
 const asHex = (bytes: Buffer): string => ` #${bytes.toString('hex')}`
 
 /** RFC 4518 preparation, as far as names of people and places need it. */
-const foldValue = (bytes: Buffer): string | undefined => {
-  const text = decodeUtf8(bytes)
-  if (text === undefined) return asHex(bytes)
-  return text.normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim()
-}
-
-const decodeUtf8 = (bytes: Buffer): string | undefined => {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+const foldValue = (bytes: Buffer): string => {
+  if (!isUtf8(bytes)) return asHex(bytes)
+  return bytes.toString().normalize('NFKC').toLowerCase().replace(/\s+/g, ' ').trim()
 }
 
 export type LdapFilter =

@@ -1,4 +1,5 @@
-// Locates the files of this package, which runs as its sources are or as `npm run build` has bundled them.
+// Locates the files of this package, which runs as its sources are or as `npm run build` has bundled them; and knows its version.
+import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -16,3 +17,5 @@ export const CACHE_FOLDER = join(PACKAGE_FOLDER, 'node_modules/.cache/portaria')
  */
 export const moduleUrl = (source: `${string}.ts`): URL =>
   pathToFileURL(join(PACKAGE_FOLDER, isBuilt ? `dist/${basename(source, '.ts')}.js` : source))
+
+export const VERSION: string = JSON.parse(readFileSync(join(PACKAGE_FOLDER, 'package.json'), 'utf8')).version

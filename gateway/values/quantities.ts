@@ -1,4 +1,4 @@
-// Parses durations and sizes as people write them, into milliseconds and bytes.
+// Parses durations and sizes as people write them, into milliseconds and bytes; and dates and times as RFC 3339 writes them.
 
 export const DURATION_UNITS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -30,4 +30,23 @@ export const parseSize = (text: string | number): number => {
   if (typeof text === 'number') return text
   const [, amount, unit] = /^([0-9]+)(B|KB|MB|GB)$/.exec(text) ?? []
   return Number(amount) * (SIZE_UNITS[unit ?? ''] ?? Number.NaN)
+}
+
+const DATE = String.raw`(\d{4})-(\d\d)-(\d\d)`
+const TIMESTAMP = new RegExp(
+  `^${DATE}(?:T(\\d\\d):(\\d\\d):(\\d\\d)(?:\\.\\d{1,9})?(?:Z|[+-](\\d\\d):(\\d\\d)))?$`,
+  'i'
+)
+
+/** A `full-date`, meaning its beginning in UTC, or a `date-time`; undefined for anything else, and for dates that do not exist. */
+export const parseTimestamp = (text: string): Date | undefined => {
+  const match = TIMESTAMP.exec(text)
+  if (match === null) return undefined
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, offsetHour = 0, offsetMinute = 0] = match
+    .slice(1)
+    .map(digits => Number(digits ?? 0))
+  const daysInMonth = new Date(Date.UTC(2000 + (year % 400), month, 0)).getUTCDate()
+  const exists = month >= 1 && month <= 12 && day >= 1 && day <= daysInMonth
+  if (!exists || hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return undefined
+  return new Date(text.toUpperCase())
 }

@@ -114,6 +114,17 @@ const announceEmbedded = (dataDir: string, log: Logger): void => {
     )
 }
 
+/**
+ * Tells systemd that the gateway serves (Type=notify), as sd_notify(3) says. Node.js cannot send datagrams to a unix socket, so a
+ * program of systemd does it.
+ */
+const notifyReady = async (log: Logger): Promise<void> => {
+  const { execFile } = await import('node:child_process')
+  execFile('systemd-notify', ['--ready'], error => {
+    if (error) log.warn({ err: error }, 'systemd cannot be told that the gateway serves; set Type=exec in its unit')
+  })
+}
+
 /** Resolves when it serves; the process then ends by a signal or a fault. Ends the process if it cannot start. */
 export const runGateway = async (environment: Environment): Promise<void> => {
   Object.assign(process.env, environment)
@@ -130,5 +141,5 @@ export const runGateway = async (environment: Environment): Promise<void> => {
   signals.serving(gateway)
   if (signals.isStopping()) return
   log.info({ port: gateway.port, url: publicUrl, workers }, 'listening')
-  if (process.env.NOTIFY_SOCKET !== undefined) (await import('./notify-ready.ts')).notifyReady(log)
+  if (process.env.NOTIFY_SOCKET !== undefined) await notifyReady(log)
 }

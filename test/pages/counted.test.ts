@@ -1,7 +1,7 @@
 // What a chart of the console counts is what happened, and a day that was chosen is one that the gateway can read.
 import t from 'tap'
 import { countedEvery, dayOf, endOfDay } from '../../gateway/pages/browser/times.ts'
-import { parseTimestamp } from '../../gateway/values/timestamps.ts'
+import { parseTimestamp } from '../../gateway/values/quantities.ts'
 
 const STEP_MS = 5_000
 const MINUTE_MS = 60_000

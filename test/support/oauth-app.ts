@@ -4,7 +4,6 @@ import Fastify, { type FastifyError, LogController } from 'fastify'
 import type { Test } from 'tap'
 import { createOAuthClient } from '../../gateway/cloud/client.ts'
 import { oauthRoutes } from '../../gateway/cloud/routes.ts'
-import { errorBody } from '../../gateway/errors.ts'
 import { asGatewayError } from '../../gateway/http/own-responses.ts'
 import type { ProvenPerson, User } from '../../gateway/identity.ts'
 import type { LoginOutcome } from '../../gateway/login/sign-in.ts'
@@ -89,7 +88,7 @@ export const startOAuthApp = async (t: Pick<Test, 'teardown'>, options: OAuthApp
     const error = asGatewayError(thrown)
     app.log.info({ err: error, reason: error.reason })
     refusals.push({ reason: error.reason, cause: error.cause instanceof Error ? error.cause.message : '' })
-    reply.code(error.statusCode).headers(error.headers).send(errorBody(error, 'test'))
+    reply.code(error.statusCode).headers(error.headers).type('application/json').send(error.bodyText('test'))
   })
   app.get('/welcome', async (_, reply) => reply.type('text/html').send('<!doctype html><title>welcome</title>'))
   const clock = options.now === undefined ? {} : { now: options.now }

@@ -4,7 +4,7 @@
 import t from 'tap'
 import { boundedMap, ownText } from '../../gateway/values/bounded-map.ts'
 import { coalesce } from '../../gateway/values/coalesce.ts'
-import { parseTimestamp } from '../../gateway/values/timestamps.ts'
+import { parseTimestamp } from '../../gateway/values/quantities.ts'
 import { createTurns } from '../../gateway/values/turns.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { fc } from '../support/worlds.ts'

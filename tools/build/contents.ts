@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Metafile } from 'esbuild'
-import { PACKAGE_FOLDER } from '../../gateway/values/package-files.ts'
-import { VERSION } from '../../gateway/values/version.ts'
+import { PACKAGE_FOLDER, VERSION } from '../../gateway/values/package-files.ts'
 
 export interface BundledPackage {
   readonly name: string

@@ -2,8 +2,7 @@
 
 import { canonicalPath, decode, encodeRaw, trimBlanks } from '../../routes/canonical-path.ts'
 import { foldLetters } from '../../routes/lax-readings.ts'
-import { RESERVED } from '../../routes/own-routes.ts'
-import { shapeOf } from '../../routes/route-trie.ts'
+import { RESERVED, shapeOf } from '../../routes/route-trie.ts'
 import type { Complain } from '../complaint.ts'
 
 /** The path in the spelling that requests are compared with. Paths that were probably meant differently cause a warning. */
