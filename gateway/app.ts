@@ -77,9 +77,6 @@ const NO = false
 const column = (table: readonly (readonly [Step, ...boolean[]])[], which: number): readonly Step[] =>
   table.filter(row => row[which] === true).map(([step]) => step)
 
-const isSocketRoute = (route: Route | undefined): boolean =>
-  route?.upstream !== undefined && (route.websocket !== undefined || route.socketio !== undefined)
-
 /**
  * Upgrades to h2c and similar protocols are treated as the HTTP/1.1 requests that they are, and so is what does not name
  * Upgrade in Connection (RFC 9110 §7.8, RFC 6455 §4.2.1).
@@ -139,7 +136,7 @@ const createSteps = (parts: AppParts) => {
   /** An upgrade may carry its token outside Authorization, and the origin of its page must be allowed to open sockets. */
   const readOffer: Step = exchange => {
     const { route, request, response, head } = exchange
-    if (route === undefined || !isSocketRoute(route)) return undefined
+    if (route?.upstream === undefined || (route.websocket ?? route.socketio) === undefined) return undefined
     // Whatever follows belongs to the other protocol.
     response.keepAlive = false
     exchange.offer = socketToken(exchange, route)

@@ -61,15 +61,7 @@ export const createCredentials = (
     hostLogin,
     /** undefined: BROWSER_SESSION is off. */
     sessionCookie,
-    renewCookie:
-      sessionCookie === undefined
-        ? undefined
-        : createRenewCookie({
-            cookies: sessionCookie,
-            renewLogin: parts.renewLogin,
-            identify: verifiedTokens.identify,
-            renewsAt: tokens.renewsAt
-          }),
+    renewCookie: sessionCookie && createRenewCookie({ ...parts, cookies: sessionCookie, renewsAt: tokens.renewsAt }),
     ownCookies,
     answers,
     refuse: (exchange: Exchange, error: GatewayError) => answerRefusal(exchange, error, answers),

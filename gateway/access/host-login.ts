@@ -19,14 +19,6 @@ interface HostLoginParts {
   readonly now?: () => number
 }
 
-interface Redeemed {
-  /** Names the code, which is good once, until `expiresAt` (milliseconds since the epoch). */
-  readonly id: string
-  readonly expiresAt: number
-  readonly login: LiveLogin
-  readonly path: string
-}
-
 export type HostLogin = ReturnType<typeof createHostLogin>
 
 const NONCE_COOKIE = 'portaria_host_login'
@@ -91,8 +83,11 @@ export const createHostLogin = ({ publicUrl, secrets, hosts, now = Date.now }: H
       const signature = signatureOf(secrets[0] ?? '', payload, host, challenge, path).toString('base64url')
       return `${origin}/auth/session?${new URLSearchParams({ code: `${payload}.${signature}`, returnTo: path })}`
     },
-    /** What the code of a request on a named host says; undefined if it is of another host or browser, changed, or too old. */
-    redeem(exchange: Exchange, host: string): Redeemed | undefined {
+    /**
+     * What the code of a request on a named host says; undefined if it is of another host or browser, changed, or too old. `id` names
+     * the code, which is good once, until `expiresAt` (milliseconds since the epoch).
+     */
+    redeem(exchange: Exchange, host: string) {
       const query = new URLSearchParams(exchange.query)
       const [code = '', path = ''] = [query.get('code') ?? '', query.get('returnTo') ?? '']
       const [payload = '', signature = '', ...rest] = code.split('.')

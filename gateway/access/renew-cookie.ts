@@ -1,17 +1,17 @@
 // Renews the session cookie of a browser that uses it: at half of its token's life, and at once if its access has changed.
-import { type GatewayError, TokenStale } from '../errors.ts'
+import { GatewayError, TokenStale } from '../errors.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { asGatewayError } from '../http/own-responses.ts'
 import type { Identity } from '../identity.ts'
 import type { Renewed, RenewLogin } from '../tokens/renew-login.ts'
+import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
 import { boundedMap, ownText } from '../values/bounded-map.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
 interface RenewCookieParts {
   readonly cookies: Pick<SessionCookie, 'fieldsOf' | 'mayLogIn'>
   readonly renewLogin: RenewLogin
-  /** Owner of a token, stale or not. Throws if it has none. */
-  readonly identify: (token: string, options: { allowStale: true; host: string | undefined }) => Identity
+  readonly verifiedTokens: Pick<VerifiedTokens, 'check'>
   /** Seconds since the epoch. */
   readonly renewsAt: (login: Identity) => number
 }
@@ -33,7 +33,7 @@ interface Renewal {
   failedAt: number
 }
 
-export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: RenewCookieParts) => {
+export const createRenewCookie = ({ cookies, renewLogin, verifiedTokens, renewsAt }: RenewCookieParts) => {
   const renewals = boundedMap<string, Renewal>(MOST)
 
   const begin = (token: string, login: Identity): Renewal => {
@@ -52,17 +52,12 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
 
   /** By the time of a slow response, another login may have ended this one and taken its place in the browser. */
   const setCookie = (exchange: Exchange, token: string): void => {
-    exchange.setCookies = () => (isLive(token, exchange.sessionHost) ? cookies.fieldsOf(token) : [])
+    exchange.setCookies = () => (ownerOf(token, exchange) instanceof GatewayError ? [] : cookies.fieldsOf(token))
   }
 
-  const isLive = (token: string, host: string | undefined): boolean => {
-    try {
-      identify(token, { allowStale: true, host })
-      return true
-    } catch {
-      return false
-    }
-  }
+  /** The owner of a token, stale or not; or why it has none. */
+  const ownerOf = (token: string, { sessionHost: host }: Exchange) =>
+    verifiedTokens.check(token, { allowStale: true, host })
 
   /** A request never waits for this: its response carries the cookie if it begins after the renewal, or else a later one does. */
   const renewInTime = (exchange: Exchange, token: string, login: Identity): void => {
@@ -80,10 +75,9 @@ export const createRenewCookie = ({ cookies, renewLogin, identify, renewsAt }: R
 
   const renewNow = async (exchange: Exchange, token: string): Promise<Outcome> => {
     try {
-      const { token: fresh, identity } = await begin(
-        token,
-        identify(token, { allowStale: true, host: exchange.sessionHost })
-      ).renewed
+      const login = ownerOf(token, exchange)
+      if (login instanceof GatewayError) return login
+      const { token: fresh, identity } = await begin(token, login).renewed
       exchange.identity = identity
       setCookie(exchange, fresh)
       return undefined

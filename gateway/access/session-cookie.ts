@@ -1,5 +1,5 @@
 // Carries a browser's session in a cookie that scripts cannot read, and accepts it only where that is safe.
-import { BadOrigin, BadRequest } from '../errors.ts'
+import { BadOrigin, BadRequest, GatewayError } from '../errors.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/own-responses.ts'
 import { fieldValue, fieldValues, type RequestHead } from '../http/request.ts'
@@ -18,7 +18,7 @@ interface SessionCookieParts {
   publicUrl: string
   hosts: Pick<OwnHosts, 'areNamed' | 'named' | 'originOf'>
   hostLogin: Pick<HostLogin, 'begin'>
-  verifiedTokens: Pick<VerifiedTokens, 'identify'>
+  verifiedTokens: Pick<VerifiedTokens, 'check'>
   /** The login of a token that has expired, if it goes on by renewed ones, such as those in the cookies of other hosts. */
   outlived: (token: string) => Identity | undefined
   /** Ends the login that another one replaces in the same browser. Throws `GW_UNAVAILABLE` if that cannot be stored. */
@@ -98,12 +98,8 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
 
   /** The login of a token in the cookie of a host, stale or not; undefined if it has ended, or if the token is none of a login. */
   const identify = (token: string, host: string | undefined): Identity | undefined => {
-    try {
-      const identity = parts.verifiedTokens.identify(token, { allowStale: true, host })
-      return identity.kind === 'login' ? identity : undefined
-    } catch {
-      return undefined
-    }
+    const identity = parts.verifiedTokens.check(token, { allowStale: true, host })
+    return identity instanceof GatewayError || identity.kind !== 'login' ? undefined : identity
   }
 
   const loginIn = (exchange: Exchange): Identity | undefined => {

@@ -2,7 +2,7 @@
 import type { NamedAsker } from '../explain/askers.ts'
 import type { DecideOptions } from '../routes/decide.ts'
 import type { Route, SocketIoNamespace } from '../routes/route.ts'
-import { findEvent, findNamespace, passesRules } from '../routes/socketio-rules.ts'
+import { findNamespace, findRule, passesRules } from '../routes/socketio-rules.ts'
 
 export interface CompareOptions extends DecideOptions {
   /** Every kind of person that either table distinguishes. */
@@ -110,7 +110,7 @@ const allowedIn = (
   if (route === undefined || namespace === undefined) return []
   const { events } = namespace
   const isFree = event === undefined || events === undefined
-  const rule = isFree ? namespace : (events.find(one => one.name === event) ?? findEvent(events, event))
+  const rule = isFree ? namespace : (events.find(one => one.name === event) ?? findRule(events, event))
   if (rule === undefined) return []
   return options.askers.filter(asker => passesRules(route, [namespace, rule], asker, options)).map(asker => asker.name)
 }

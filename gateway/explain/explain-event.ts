@@ -2,7 +2,7 @@
 import type { DecideOptions, Decision } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import type { Route, RouteTable } from '../routes/route.ts'
-import { decideEventOnRoutes, findEvent, findNamespace } from '../routes/socketio-rules.ts'
+import { decideEventOnRoutes, findNamespace, findRule } from '../routes/socketio-rules.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
 import { lineOf, type Question, withToken } from './explain.ts'
 
@@ -53,7 +53,7 @@ const wordsOf = (
   if (reason === 'address' || reason.endsWith('unassigned'))
     return `${where}. ${reasonInWords(decision, { route, path: route.path }, asker)}`
   const { events } = namespace
-  const rule = events && findEvent(events, what.event)
+  const rule = events && findRule(events, what.event)
   const every =
     rule === undefined
       ? ' without `events`: everyone who may connect may send any event'

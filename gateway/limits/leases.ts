@@ -105,9 +105,6 @@ return {id, now, ends - now, used - granted, had, math.max(0, taken - had - held
 export const leaseKey = ({ name, max, windowMs }: Omit<Limit, 'windows'>, key: string): string =>
   `rate:{${hash('sha256', `${name}\0${max}\0${windowMs}\0${key}`, 'base64url').slice(0, 22)}}`
 
-/** A key in the same slot as a window's, for checking whether that slot is writable. */
-export const probeKey = (windowKey: string): string => `${windowKey}:probe`
-
 export type LeaseSize = Pick<Limit, 'max' | 'windowMs'>
 
 /** The arguments of the script. */

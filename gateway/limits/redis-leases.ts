@@ -17,7 +17,6 @@ import {
   leaseArguments,
   leaseKey,
   type PermitWindow,
-  probeKey,
   readLeaseReply,
   runsLow,
   stepFor
@@ -60,7 +59,8 @@ export const createRedisLeases = (parts: RedisLeaseParts) => {
     return redis.evalScript(LEASE_SCRIPT, [key], leaseArguments(instance, size, request), limitMs).then(readLeaseReply)
   }
 
-  const probe = (key: string) => run(probeKey(key), PROBED, { sequence: ++sequence, ...NOTHING }, timeoutMs)
+  /** By a key in the same slot as the window's: whether that slot is writable. */
+  const probe = (key: string) => run(`${key}:probe`, PROBED, { sequence: ++sequence, ...NOTHING }, timeoutMs)
   /** After an outage, everything known to be used is reported, because Redis may have lost it or never received it. */
   const reportAll = async () => {
     for (const lease of busy) beginAnew(lease)

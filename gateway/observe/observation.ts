@@ -33,12 +33,6 @@ const openOps = async ({ port, host }: Settings['ops'], metrics: () => Promise<M
   return openOpsListener({ port, host, metrics: await metrics(), readiness })
 }
 
-const openTracing = async (settings: Settings) => {
-  if (!settings.otel) return undefined
-  const { createTracing } = await import('./tracing.ts')
-  return createTracing(settings.otelSampler)
-}
-
 const reportDescriptors = (log: Logger): (() => void) =>
   watchDescriptors({
     onExhausted: err =>
@@ -65,7 +59,7 @@ export const startObservation = async (settings: Settings, log: Logger) => {
     created ??= import('./metrics.ts').then(({ createMetrics }) => createMetrics(() => sources))
     return created
   }
-  const tracing = await openTracing(settings)
+  const tracing = settings.otel ? (await import('./tracing.ts')).createTracing(settings.otelSampler) : undefined
   const ops = await openOps(settings.ops, metrics, () => readiness)
   const stopWatching = reportDescriptors(log)
 

@@ -25,11 +25,13 @@ import {
   type WrittenRoute
 } from './route.ts'
 import {
+  asWritten,
   type Candidate,
   candidatesFor,
   createOwnTrie,
   createTrie,
   findRoute,
+  keepEarlier,
   type OnTie,
   type RouteTrie,
   type Spelling,
@@ -300,13 +302,12 @@ function* createSpellings(
     onTie?.(earlier, later)
     return earlier
   })
-  const exact = isDecoded ? yield* build(asWritten, earlier => earlier) : decoded
+  const exact = isDecoded ? yield* build(asWritten, keepEarlier) : decoded
   const folded = isFolded ? yield* build(foldSegment, keepLowerCase(onCaseTie)) : decoded
   const exceptions = [...new Set(routes.flatMap(route => route.allowInPath))]
   return { routes, exact, decoded, folded, exceptions, depth: exact.depth, indexNames }
 }
 
-const asWritten: Spelling = segment => segment
 const decodeSegment: Spelling = segment => decode(segment) ?? segment
 const foldSegment: Spelling = segment => foldLetters(decodeSegment(segment))
 

@@ -28,6 +28,9 @@ export type Spelling = (segment: string) => string
 /** Called if two routes have the same shape and method; returns the one that stays. */
 export type OnTie = (earlier: Route, later: Route) => Route
 
+export const asWritten: Spelling = segment => segment
+export const keepEarlier: OnTie = earlier => earlier
+
 /** The parts of the public origin that belong to the gateway: `/health`, and `/auth` with everything below. */
 export const RESERVED = [
   { segment: 'health', extent: 'self' },
@@ -36,13 +39,7 @@ export const RESERVED = [
 
 /** The gateway's own endpoints, and what else of its paths is reserved: the tries of all hosts are built on this one. */
 export const createOwnTrie = (routes: readonly Route[]): RouteTrie => {
-  const trie = atOnce(
-    createTrie(
-      routes,
-      segment => segment,
-      earlier => earlier
-    )
-  )
+  const trie = atOnce(createTrie(routes, asWritten, keepEarlier))
   for (const { segment, extent } of RESERVED) childOf(trie.root, segment).reserved = extent
   return trie
 }

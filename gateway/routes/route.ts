@@ -24,22 +24,18 @@ export interface WebSocketOptions {
   readonly maxLifetimeMs: number
 }
 
-/** A namespace that clients may connect to: exact name, or a pattern written as `/regex/`. */
-export interface SocketIoNamespace {
-  readonly name: string
-  readonly pattern: RegExp | undefined
-  /** undefined: any valid token. */
-  readonly roles: readonly string[] | undefined
-  /** The events that clients may send; undefined: all. */
-  readonly events: readonly SocketIoEvent[] | undefined
-}
-
 /** An event that clients may send in a namespace: exact name, or a pattern written as `/regex/`. */
 export interface SocketIoEvent {
   readonly name: string
   readonly pattern: RegExp | undefined
-  /** undefined: everyone in the namespace. */
+  /** undefined: everyone in the namespace; of a namespace: any valid token. */
   readonly roles: readonly string[] | undefined
+}
+
+/** A namespace that clients may connect to, named in the same ways. */
+export interface SocketIoNamespace extends SocketIoEvent {
+  /** The events that clients may send; undefined: all. */
+  readonly events: readonly SocketIoEvent[] | undefined
 }
 
 export interface SocketIoOptions {

@@ -43,13 +43,8 @@ export const engineFault = (
   return method === 'GET' || method === 'POST' ? undefined : 'engineio-method'
 }
 
-interface Rule {
-  readonly name: string
-  readonly pattern: RegExp | undefined
-}
-
-/** An exact name takes precedence over patterns; of several patterns, the first one applies. */
-const findRule = <T extends Rule>(rules: readonly T[], name: string): T | undefined =>
+/** An exact name takes precedence over patterns; of several patterns, the first one applies. undefined: it is not listed. */
+export const findRule = <T extends SocketIoEvent>(rules: readonly T[], name: string): T | undefined =>
   rules.find(rule => rule.pattern === undefined && rule.name === name) ??
   (name.length > MAX_MATCHED_NAME ? undefined : rules.find(({ pattern }) => pattern?.test(name) === true))
 
@@ -57,15 +52,11 @@ const findRule = <T extends Rule>(rules: readonly T[], name: string): T | undefi
 export const findNamespace = (route: Route, name: string): SocketIoNamespace | undefined =>
   findRule(route.socketio?.namespaces ?? [], name)
 
-/** undefined: the event is not listed, so it is refused if there are `events` at all. */
-export const findEvent = (events: readonly SocketIoEvent[], name: string): SocketIoEvent | undefined =>
-  findRule(events, name)
-
 /** Each namespace and event as a route of its own; created once per rule, which lives as long as its table. */
-const routes = new WeakMap<SocketIoNamespace | SocketIoEvent, Route>()
+const routes = new WeakMap<SocketIoEvent, Route>()
 const rules = new WeakMap<Route, SocketIoNamespace>()
 
-const checkedBy = (route: Route, rule: SocketIoNamespace | SocketIoEvent): Route => {
+const checkedBy = (route: Route, rule: SocketIoEvent): Route => {
   const known = routes.get(rule)
   if (known !== undefined) return known
   const checked: Route = { ...route, socketio: undefined, roles: rule.roles }
@@ -104,7 +95,7 @@ export const eventRoute = (governing: Route, event: string): Route | EventFault 
   if (isReservedEvent(event)) return 'reserved-event'
   const events = rules.get(governing)?.events
   if (events === undefined) return governing
-  const rule = findEvent(events, event)
+  const rule = findRule(events, event)
   if (rule === undefined) return 'event-not-listed'
   return rule.roles === undefined ? governing : checkedBy(governing, rule)
 }

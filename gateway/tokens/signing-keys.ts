@@ -16,12 +16,7 @@ export interface SigningKeyRow {
 export type PublicJwk = JsonWebKey & { kid: string; alg: 'ES256'; use: 'sig' }
 
 /** The changes to make, decided under a lock that all instances share. */
-export interface KeyPlan {
-  readonly add: readonly SigningKeyRow[]
-  readonly reseal: readonly Pick<SigningKeyRow, 'kid' | 'sealed'>[]
-  readonly setAside: readonly string[]
-  readonly remove: readonly string[]
-}
+export type KeyPlan = ReturnType<typeof planKeys>
 
 interface PlanOptions {
   readonly secrets: readonly SealingSecret[]
@@ -52,7 +47,7 @@ const newKey = ({ secrets, nowS }: PlanOptions, signsFrom: number): SigningKeyRo
 }
 
 /** A key that no secret here decrypts succeeds no other, and is set aside once no running instance decrypts it. */
-export const planKeys = (rows: readonly SigningKeyRow[], options: PlanOptions): KeyPlan => {
+export const planKeys = (rows: readonly SigningKeyRow[], options: PlanOptions) => {
   const { secrets, rotationS, nowS, isStart, rotate = false } = options
   const isOpen = opener(secrets)
   const inUse = rows.filter(({ setAsideAt }) => setAsideAt === 0)

@@ -1,6 +1,6 @@
 // Verifies a token once and caches the result, within limits, until it expires or is revoked.
 
-import { GatewayError, orThrow, TokenExpired, TokenRevoked, TokenStale, Unauthenticated } from '../errors.ts'
+import { GatewayError, TokenExpired, TokenRevoked, TokenStale, Unauthenticated } from '../errors.ts'
 import type { Identity } from '../identity.ts'
 import { boundedMap, ownText } from '../values/bounded-map.ts'
 import type { AccessTokens } from './access-token.ts'
@@ -99,9 +99,7 @@ export const createVerifiedTokens = (options: VerifiedTokensOptions) => {
   }
 
   return {
-    /** The identity behind the token. Throws 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
-    identify: (token: string, options?: Accepted) => orThrow(check(token, options)),
-    /** The same, but the refusal is returned. */
+    /** The identity behind the token, or 401: unauthenticated, expired, revoked, or (unless allowed) stale. */
     check,
     /** How often a token was already known, how often one had to be verified, and how many are remembered now. */
     counts: () => ({ hits, misses, size: remembered.size() }),

@@ -27,9 +27,11 @@ const start = (t: Test) => {
       begun.push({ tokenId, settle })
       return settle.promise
     },
-    identify(token, options) {
-      identified.push([token, options])
-      return DUE
+    verifiedTokens: {
+      check(token, options) {
+        identified.push([token, options])
+        return DUE
+      }
     },
     renewsAt: login => Date.now() / 1000 + (login === DUE ? -1 : 1)
   })

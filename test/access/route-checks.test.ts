@@ -72,7 +72,7 @@ const credentialsOf = (secret: string, previousSecrets: readonly string[] = [], 
   const urls = { publicUrl: 'https://gw.example', frontendUrl: 'https://gw.example', corsOrigins: [] }
   const settings = { ...urls, browserSession, jwt: { secret, previousSecrets } } as unknown as Settings
   const routes = () => ({ hosts: ['a.example'], namesHost: (name: string) => name === 'a.example' })
-  const verifiedTokens = { identify: () => identityOf() }
+  const verifiedTokens = { check: () => identityOf() }
   return createCredentials(settings, { verifiedTokens, tokens: {} } as never, routes, { policy: '', html: () => '' })
 }
 

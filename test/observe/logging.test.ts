@@ -14,7 +14,7 @@ import { measureWork } from '../support/own-time.ts'
 import { until } from '../support/until.ts'
 import { fc } from '../support/worlds.ts'
 
-const LOGGING = new URL('../../gateway/observe/logging.ts', import.meta.url)
+const OBSERVE = new URL('../../gateway/observe/', import.meta.url)
 const JWT = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
 
 const logged = (write: (log: ReturnType<typeof createLog>) => void) => {
@@ -24,7 +24,7 @@ const logged = (write: (log: ReturnType<typeof createLog>) => void) => {
 }
 
 const run = (script: string, stdout: 'pipe' | number = 'pipe') => {
-  const modules = `import { openSync } from 'node:fs'; import { createLog, createLogSink } from '${LOGGING}';`
+  const modules = `import { openSync } from 'node:fs'; import { createLogSink } from '${OBSERVE}log-sink.ts'; import { createLog } from '${OBSERVE}logging.ts';`
   const child = spawn(process.execPath, ['--input-type=module', '-e', modules + script], {
     stdio: ['ignore', stdout, 'pipe', 'ipc']
   })
