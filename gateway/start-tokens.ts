@@ -36,10 +36,7 @@ export const startTokens = async (
   const mostStalenessMs = settings.revocationMaxStalenessMs
   const feed = await startRevocationFeed({
     source: {
-      purgeExpired: tokenState.purgeExpired,
-      restore: tokenState.restore,
-      loadRevocations: tokenState.loadRevocations,
-      changesSince: tokenState.changesSince,
+      ...tokenState,
       readLiveTokens: personalTokenStore.readLive,
       listen: on => listenAccessChanges(database, { ...on, log })
     },

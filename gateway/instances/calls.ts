@@ -1,5 +1,6 @@
 // Lets processes call each other by name, whatever carries the messages; every call ends with a result or an error.
 import { task } from '../values/contain.ts'
+import { isRecord } from '../values/records.ts'
 
 /** `gone`: the other process has ended. `away`: it cannot be asked at the moment. `failed`: its handler threw, or it has none. */
 type FailureReason = 'gone' | 'away' | 'timeout' | 'failed'
@@ -39,11 +40,7 @@ export type Calls = ReturnType<typeof createCalls>
 const TIMEOUT_MS = 5000
 
 const isOurs = (message: unknown): message is CallMessage =>
-  typeof message === 'object' &&
-  message !== null &&
-  'id' in message &&
-  'kind' in message &&
-  (message.kind === 'call' || message.kind === 'reply')
+  isRecord(message) && 'id' in message && (message.kind === 'call' || message.kind === 'reply')
 
 /** @param send what it rejects with, the call that is sent is rejected with */
 export const createCalls = (send: (message: CallMessage, to: string) => unknown) => {

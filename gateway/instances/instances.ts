@@ -23,6 +23,7 @@ const WATCH_MS = 200
 const SETTLE_MS = 5000
 const MOST_NAMES = 1000
 const NONE: readonly string[] = []
+const ALONE = { ids: NONE, unlisted: NONE, isComplete: true }
 
 /** For administrators only, because it names the host. */
 const ownName = (): string => `${hostname().replace(/[^\w.-]/g, '-')}:${process.pid}`
@@ -54,15 +55,8 @@ export const startInstances = async (redis: RedisStore | undefined, name = ownNa
      * Calls all processes, this one too. `missing` has those that did not reply within a second, by name, or by id if they were
      * never heard of before, and `*` if Redis is unavailable, because there may be others then.
      */
-    async askAll(
-      name: string,
-      body?: unknown
-    ): Promise<{ replies: (Instance & { body: unknown })[]; missing: string[] }> {
-      const { ids, unlisted, isComplete } = (await link?.others(LIST_MS)) ?? {
-        ids: NONE,
-        unlisted: NONE,
-        isComplete: true
-      }
+    async askAll(name: string, body?: unknown) {
+      const { ids, unlisted, isComplete } = (await link?.others(LIST_MS)) ?? ALONE
       const missing = isComplete ? [] : ['*']
       const nameOf = (id: string) => (id === own.id ? own.name : (link?.nameOf(id) ?? id))
       const asked = [own.id, ...ids, ...unlisted].map(async id => {

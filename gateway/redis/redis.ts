@@ -296,11 +296,7 @@ const anyNode = (client: Redis | Cluster): Redis | Cluster =>
  * Rejects if none can be asked.
  * @param listed the number of nodes that the Cluster is known to have
  */
-const channelsOf = async (
-  client: Redis | Cluster,
-  prefix: string,
-  listed: number
-): Promise<{ names: string[]; failure?: unknown }> => {
+const channelsOf = async (client: Redis | Cluster, prefix: string, listed: number) => {
   const ask = (node: Redis) => node.pubsub('CHANNELS', `${prefix}*`) as Promise<string[]>
   if (!(client instanceof Cluster)) return { names: (await ask(client)).map(name => name.slice(prefix.length)) }
   const asked = client.nodes('all').map(node => within(ask(node), NODE_TIMEOUT_MS))

@@ -34,9 +34,6 @@ const OWN: readonly (readonly [method: string | undefined, path: string, access:
   [undefined, '/auth/admin/*', 'admin']
 ]
 
-/** All endpoints of the gateway on the public origin. A route without upstream is answered by the gateway itself. */
-export const ownRoutes = (): WrittenRoute[] => OWN.map(([method, path, access]) => ownRoute(method, path, access))
-
 const TOKEN_KINDS: Record<Access, readonly TokenKind[] | undefined> = {
   public: undefined,
   'any-token': undefined,
@@ -45,13 +42,15 @@ const TOKEN_KINDS: Record<Access, readonly TokenKind[] | undefined> = {
   admin: ['login']
 }
 
-const ownRoute = (method: string | undefined, path: string, access: Access): WrittenRoute => ({
-  ...ROUTE_DEFAULTS,
-  id: method === undefined ? path : `${method} ${path}`,
-  path,
-  methods: method === undefined ? undefined : new Set([method]),
-  public: access === 'public',
-  roles: access === 'admin' ? ['Admin'] : undefined,
-  tokenKinds: TOKEN_KINDS[access],
-  place: { file: 'gateway', line: 1, column: 1 }
-})
+/** All endpoints of the gateway on the public origin. A route without upstream is answered by the gateway itself. */
+export const ownRoutes = (): WrittenRoute[] =>
+  OWN.map(([method, path, access]) => ({
+    ...ROUTE_DEFAULTS,
+    id: method === undefined ? path : `${method} ${path}`,
+    path,
+    methods: method === undefined ? undefined : new Set([method]),
+    public: access === 'public',
+    roles: access === 'admin' ? ['Admin'] : undefined,
+    tokenKinds: TOKEN_KINDS[access],
+    place: { file: 'gateway', line: 1, column: 1 }
+  }))

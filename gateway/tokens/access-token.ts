@@ -4,7 +4,7 @@ import { createHmac, createSecretKey, randomUUID, timingSafeEqual } from 'node:c
 import { GatewayError, orThrow, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { Identity, LiveLogin, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
-import { personClaims, readClaims } from './claims.ts'
+import { encodePart, personClaims, readClaims } from './claims.ts'
 
 /** Longer tokens are refused unread (a header field has at most 16 KB). */
 const MAX_TOKEN_LENGTH = 8192
@@ -42,8 +42,6 @@ interface Life {
   addresses?: readonly string[]
   host?: string | undefined
 }
-
-const encodePart = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /** RFC 7515 §4.1. */
 const HEADER = encodePart({ alg: 'HS256', typ: 'JWT' })

@@ -3,7 +3,7 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Identity } from '../identity.ts'
 import { every, everyInTurn } from '../values/contain.ts'
-import { personClaims } from './claims.ts'
+import { encodePart, personClaims } from './claims.ts'
 import type { SealingSecret } from './sealed-keys.ts'
 import { type PublicJwk, type SigningKeyRow, signerAmong } from './signing-keys.ts'
 
@@ -38,8 +38,6 @@ const BACKDATED_S = 5
 /** The zero point is read again and again, and differs a little each time. */
 const SAME_ZERO_S = 30
 
-const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-
 export type Assertions = ReturnType<typeof createAssertions>
 
 export const createAssertions = (options: AssertionOptions) => {
@@ -59,7 +57,7 @@ export const createAssertions = (options: AssertionOptions) => {
     const times = { iat: from, exp: expiresAt }
     const { user } = identity
     const claims = { sub: String(user.id), ...personClaims(user), iss: issuer, aud: audience, ...times }
-    const text = `${by.header}.${encode(claims)}`
+    const text = `${by.header}.${encodePart(claims)}`
     // RFC 7518 §3.4: R and S side by side.
     const signature = sign('sha256', Buffer.from(text), { key: by.key, dsaEncoding: 'ieee-p1363' })
     const line = `x-user-assertion: ${text}.${signature.toString('base64url')}\r\n`
@@ -88,7 +86,7 @@ export const createAssertions = (options: AssertionOptions) => {
       const found = signerAmong(rows, secrets, databaseNowS)
       if (found === undefined || found.kid === signer?.kid) return
       const key = createPrivateKey({ key: found.privateJwk, format: 'jwk' })
-      signer = { kid: found.kid, key, header: encode({ alg: 'ES256', typ: 'JWT', kid: found.kid }) }
+      signer = { kid: found.kid, key, header: encodePart({ alg: 'ES256', typ: 'JWT', kid: found.kid }) }
     }
   }
 }

@@ -3,6 +3,9 @@ import { type GatewayError, TokenExpired, Unauthenticated } from '../errors.ts'
 import type { AccountProvider, Identity, User } from '../identity.ts'
 import { isRecord } from '../values/records.ts'
 
+/** A part of a JWT (RFC 7515 §7.1). */
+export const encodePart = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
 /** Seconds by which another machine's clock may be ahead. */
 const CLOCK_TOLERANCE_S = 30
 

@@ -1,23 +1,14 @@
 // Keeps the most recently used entries, up to a limit, in constant time; remembers what functions return; copies what is kept.
 
-/** Values must not be undefined. */
-interface BoundedMap<K, V> {
-  get(key: K): V | undefined
-  set(key: K, value: V): void
-  delete(key: K): void
-  clear(): void
-  values(): V[]
-  size(): number
-}
-
 /**
  * Two generations: when the young one is full it becomes the old one, whose entries are dropped unless they are used again.
- * Deleting the oldest entry of a single Map would make V8 walk past all entries that were deleted before it.
+ * Deleting the oldest entry of a single Map would make V8 walk past all entries that were deleted before it. Values must not be
+ * undefined.
  *
  * @param most maximum number of entries; the most recently used half is always kept
  * @param weigh as how many entries one counts, which does not change
  */
-export const boundedMap = <K, V>(most: number, weigh = (_value: V): number => 1): BoundedMap<K, V> => {
+export const boundedMap = <K, V>(most: number, weigh = (_value: V): number => 1) => {
   const generation = Math.ceil(most / 2)
   let young = new Map<K, V>()
   let old = new Map<K, V>()
@@ -40,19 +31,19 @@ export const boundedMap = <K, V>(most: number, weigh = (_value: V): number => 1)
 
   return {
     set,
-    get(key) {
+    get(key: K): V | undefined {
       const known = young.get(key)
       if (known !== undefined) return known
       const aged = old.get(key)
       if (aged !== undefined) set(key, aged)
       return aged
     },
-    delete(key) {
+    delete(key: K): void {
       weight -= weightOf(young.get(key))
       young.delete(key)
       old.delete(key)
     },
-    clear() {
+    clear(): void {
       young.clear()
       old.clear()
       weight = 0

@@ -1,16 +1,6 @@
 // Runs a task at most once at a time and at most once more after that, however often it is requested.
 
-interface Coalesced<T> {
-  /**
-   * Settles with a run that begins after this call.
-   * @param isAsked somebody wants to know: told to the run if one of the calls that it answers says so
-   */
-  (isAsked?: boolean): Promise<T>
-  /** Resolves when no run is in progress or pending. */
-  idle(): Promise<void>
-}
-
-export const coalesce = <T>(run: (isAsked: boolean) => Promise<T>): Coalesced<T> => {
+export const coalesce = <T>(run: (isAsked: boolean) => Promise<T>) => {
   let last: Promise<unknown> = Promise.resolve()
   let waiting: Promise<T> | undefined
   let isAskedFor = false
@@ -22,6 +12,10 @@ export const coalesce = <T>(run: (isAsked: boolean) => Promise<T>): Coalesced<T>
     return run(isAsked)
   }
 
+  /**
+   * Settles with a run that begins after this call.
+   * @param isAsked somebody wants to know: told to the run if one of the calls that it answers says so
+   */
   const ask = (isAsked = false): Promise<T> => {
     isAskedFor ||= isAsked
     if (waiting !== undefined) return waiting
@@ -30,8 +24,8 @@ export const coalesce = <T>(run: (isAsked: boolean) => Promise<T>): Coalesced<T>
     return waiting
   }
 
-  const idle = async (): Promise<void> => {
-    await last
-  }
-  return Object.assign(ask, { idle })
+  return Object.assign(ask, {
+    /** Resolves when no run is in progress or pending. */
+    idle: async () => void (await last)
+  })
 }

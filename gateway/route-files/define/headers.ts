@@ -1,8 +1,7 @@
 // Validates the header rules of an upstream: the names that they may use, and that no two set the same field.
 
-import { readLaxly } from '../../http/fields.ts'
+import { readLaxly, SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../http/fields.ts'
 import type { IdentityHeader } from '../../routes/upstream.ts'
-import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
 import type { Complain } from '../complaint.ts'
 import type { HeaderRulesData, UpstreamData } from '../schema/upstream-schema.ts'
 

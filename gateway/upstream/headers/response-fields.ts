@@ -1,6 +1,6 @@
 // Classifies the fields of an upstream's response by name: what each means to the gateway.
+import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../http/fields.ts'
 import { remembered } from '../../values/bounded-map.ts'
-import { SHARED_CACHE_FIELDS, SHARED_CACHE_SUFFIX } from '../../values/cache-fields.ts'
 
 /** Fields that mean to the gateway what their name says. */
 const READ = [
