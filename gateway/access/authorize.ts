@@ -15,8 +15,8 @@ import type { RouteMatch } from '../routes/route.ts'
 import { certifiedName } from '../values/certificates.ts'
 
 /**
- * Whether the certificate of its connection is for its host (RFC 9110 §15.5.20). A trusted proxy has checked the names of its clients' connections; its own connection to here may have any.
- * HTTP/1.0 knows requests without Host.
+ * Whether the certificate of its connection is for its host (RFC 9110 §15.5.20). A trusted proxy has checked the names of its
+ * clients' connections; its own connection to here may have any. HTTP/1.0 knows requests without Host.
  */
 export const checkCertificate = ({ request, head, peerTrusted }: Exchange): GatewayError | undefined => {
   const { covers } = request.connection

@@ -1,7 +1,7 @@
 // Tells which of the gateway's hosts a request is on. Cookies, origins and ways to the login belong to one host each.
 import type { Exchange } from '../http/exchange.ts'
 import type { RouteTable } from '../routes/route.ts'
-import { hostName } from '../values/host-names.ts'
+import { hostName } from '../values/urls.ts'
 
 export type OwnHosts = ReturnType<typeof createOwnHosts>
 

@@ -8,7 +8,7 @@ import { type DecideOptions, type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import { forwardedPath, type Route, type RouteMatch, type RouteTable, type SourceLocation } from '../routes/route.ts'
 import { shapeOf, takesMethod } from '../routes/route-trie.ts'
-import { hostName } from '../values/host-names.ts'
+import { hostName } from '../values/urls.ts'
 import { askersWith, type NamedAsker } from './askers.ts'
 
 /** Of the target, a query is ignored. */

@@ -11,7 +11,7 @@ import {
   parseNetwork
 } from '../values/addresses.ts'
 import { remembered } from '../values/bounded-map.ts'
-import { hostName } from '../values/host-names.ts'
+import { hostName } from '../values/urls.ts'
 import type { HttpRequest } from './request.ts'
 
 export interface ClientAddress {

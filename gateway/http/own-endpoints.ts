@@ -24,7 +24,7 @@ import {
 } from '../errors.ts'
 import { contain } from '../values/contain.ts'
 import type { Holding } from '../values/held-memory.ts'
-import { encodeRawBytes } from '../values/raw-bytes.ts'
+import { encodeRawBytes } from '../values/urls.ts'
 import { BodyBuffer } from './body-buffer.ts'
 import type { Exchange, Underway } from './exchange.ts'
 import { openapiOptions } from './own-requests.ts'

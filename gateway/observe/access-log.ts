@@ -5,7 +5,7 @@ import { parseTraceparent } from '../http/trace-context.ts'
 import type { Identity } from '../identity.ts'
 import type { Route } from '../routes/route.ts'
 import { oncePer } from '../values/bounded-map.ts'
-import { encodeRawBytes } from '../values/raw-bytes.ts'
+import { encodeRawBytes } from '../values/urls.ts'
 import { lineWriter } from './logging.ts'
 import { redactText, redactUrl } from './redaction.ts'
 

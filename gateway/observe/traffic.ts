@@ -115,8 +115,7 @@ export const createTraffic = (now: () => number = Date.now) => {
       if (error !== undefined) step.codes[error.code] = (step.codes[error.code] ?? 0) + 1
     },
     recordLogin(ok: boolean): void {
-      if (ok) current().logins++
-      else current().loginsRefused++
+      current()[ok ? 'logins' : 'loginsRefused']++
     },
     /** Steps of the last hour that ended after `since` (ms since the epoch); one of them may still be growing. */
     counts(since: number): StepCounts[] {

@@ -3,16 +3,6 @@ import type { Redis } from 'ioredis'
 import { every, task } from '../values/contain.ts'
 import { redisFault } from './redis-failure.ts'
 
-/**
- * Listens to a channel until the returned function is called. `onConnectionChange(true)` is called each time Redis has confirmed
- * the subscription: earlier messages may have been missed. `false` follows when the connection ends.
- */
-export type Subscribe = (
-  channel: string,
-  onMessage: (message: Buffer) => void,
-  onConnectionChange: (connected: boolean) => void
-) => () => void
-
 /** A silent connection is detected within two of these. */
 const PING_INTERVAL_MS = 1000
 
@@ -28,7 +18,15 @@ export const createSubscribe = (
 ) => {
   const connections = new Set<Redis>()
 
-  const subscribe: Subscribe = (channel, onMessage, onConnectionChange) => {
+  /**
+   * Listens to a channel until the returned function is called. `onConnectionChange(true)` is called each time Redis has confirmed
+   * the subscription: earlier messages may have been missed. `false` follows when the connection ends.
+   */
+  const subscribe = (
+    channel: string,
+    onMessage: (message: Buffer) => void,
+    onConnectionChange: (connected: boolean) => void
+  ) => {
     let connection: Redis | undefined
     let retry: NodeJS.Timeout | undefined
     let attempt = 0

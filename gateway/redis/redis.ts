@@ -6,7 +6,7 @@ import { Cluster, Redis } from 'ioredis'
 import type { RedisNode, RedisSettings } from '../settings/redis.ts'
 import { task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
-import { createSubscribe, type Subscribe } from './redis-subscriber.ts'
+import { createSubscribe } from './redis-subscriber.ts'
 
 interface RedisLog {
   debug(fields: object, message: string): void
@@ -118,7 +118,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
       command(() => anyNode(client).publish(named(channel), message)),
     /** The rest of the names of all channels that begin with this and have subscribers. */
     channels: (beginning: string) => command(() => channelsOf(client, named(beginning), nodes.length)),
-    subscribe(...[channel, ...listeners]: Parameters<Subscribe>) {
+    subscribe(...[channel, ...listeners]: Parameters<typeof subscribe>) {
       const leave = subscribe(named(channel), ...listeners)
       leaves.push(leave)
       return leave

@@ -9,7 +9,7 @@ interface NamedAsker extends Asker {
   readonly name: string
 }
 
-const BAD_PATH: Readonly<Record<string, string>> = {
+const PLAIN: Readonly<Record<string, string>> = {
   'not-absolute': 'The path does not begin with /.',
   fragment: 'A # is not allowed in a request; some backends would cut the path there.',
   'double-slash': 'Two slashes in a row: some backends merge them, others do not.',
@@ -25,7 +25,15 @@ const BAD_PATH: Readonly<Record<string, string>> = {
   destination:
     'What a COPY or MOVE writes to, or a MOVE deletes, is not a path of this gateway that leads to the same upstream.',
   'lax-reading':
-    'A backend that ignores case, spaces, trailing dots, an extension such as .json or a script such as /index.php, or that serves index files, would read this path as one of another route.'
+    'A backend that ignores case, spaces, trailing dots, an extension such as .json or a script such as /index.php, or that serves index files, would read this path as one of another route.',
+  public: 'The route is public: no token is checked, and no identity is passed on.',
+  socketio: 'The HTTP side of a Socket.IO route needs no token; each namespace requires one at CONNECT.',
+  'engineio-path': 'A Socket.IO route answers at its own path only, and forwards nothing below it.',
+  'engineio-method': 'The HTTP side of a Socket.IO route has the methods GET and POST only.',
+  'cloud-unassigned':
+    'Anyone can have an account at this cloud provider, and an Admin has not yet assigned a profile and an area to this one (alternatively, set CLOUDIDP_ALLOWED_TENANTS).',
+  unassigned: 'The route only admits people with a profile and an area, and an Admin has not yet assigned both.',
+  'no-route': 'No route has this path.'
 }
 
 const TOKEN: Readonly<Record<string, string>> = {
@@ -39,17 +47,6 @@ const TOKEN: Readonly<Record<string, string>> = {
   'lives-too-long': 'The token is valid for longer than any token that this gateway issues.',
   'foreign-host': 'The token belongs in the session cookie of another host, and is accepted there only.',
   'foreign-address': 'The service account may not use its token from this address.'
-}
-
-const PLAIN: Readonly<Record<string, string>> = {
-  public: 'The route is public: no token is checked, and no identity is passed on.',
-  socketio: 'The HTTP side of a Socket.IO route needs no token; each namespace requires one at CONNECT.',
-  'engineio-path': 'A Socket.IO route answers at its own path only, and forwards nothing below it.',
-  'engineio-method': 'The HTTP side of a Socket.IO route has the methods GET and POST only.',
-  'cloud-unassigned':
-    'Anyone can have an account at this cloud provider, and an Admin has not yet assigned a profile and an area to this one (alternatively, set CLOUDIDP_ALLOWED_TENANTS).',
-  unassigned: 'The route only admits people with a profile and an area, and an Admin has not yet assigned both.',
-  'no-route': 'No route has this path.'
 }
 
 const NO_RIGHT_TO_WRITE =
@@ -68,13 +65,11 @@ export const reasonInWords = ({ reason, decision }: Decision, match: RouteMatch,
     case 'address':
       return addressInWords(routesOf(match), asker)
     case 'destination':
-      return decision === 403 ? NO_RIGHT_TO_WRITE : (BAD_PATH.destination ?? reason)
+      return decision === 403 ? NO_RIGHT_TO_WRITE : (PLAIN.destination ?? reason)
     case 'method':
       return `Routes with this path exist, but none for this method; allowed: ${allowedMethods(routesOf(match), asker.address).join(', ')}.`
     default:
-      return TOKEN[reason] === undefined
-        ? (PLAIN[reason] ?? BAD_PATH[reason] ?? reason)
-        : undisclosed(TOKEN[reason], match)
+      return TOKEN[reason] === undefined ? (PLAIN[reason] ?? reason) : undisclosed(TOKEN[reason], match)
   }
 }
 

@@ -1,5 +1,5 @@
 // Divides routes by the hosts that they name, and finds those that apply to a host: exact names before wildcards before the rest.
-import { wildcardOf } from '../values/host-names.ts'
+import { wildcardOf } from '../values/urls.ts'
 import type { Route, RouteTable } from './route.ts'
 
 /** Which routes of files apply to each entry of `host`, and to all other hosts. */

@@ -1,7 +1,7 @@
 // Reads the gateway's own settings, together with those of the providers.
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
-import { postgresUrls } from '../values/postgres-urls.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
+import { postgresUrls } from '../values/urls.ts'
 import { type CloudIdpSettings, readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
 import { listenerWarnings, readListeners } from './listeners.ts'

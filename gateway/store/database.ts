@@ -3,8 +3,8 @@ import type pg from 'pg'
 import { DataSource, type EntityManager, MigrationExecutor } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'
 import type { Log } from '../values/log.ts'
-import { postgresUrls } from '../values/postgres-urls.ts'
 import { createTurns } from '../values/turns.ts'
+import { postgresUrls } from '../values/urls.ts'
 import {
   type Connect,
   type ConnectionPool,

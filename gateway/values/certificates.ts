@@ -1,6 +1,6 @@
 // Reads bundles of certificates, chooses among several by the name that a client asks for, and knows the hosts of each.
 import { X509Certificate } from 'node:crypto'
-import { hostName, wildcardOf } from './host-names.ts'
+import { hostName, wildcardOf } from './urls.ts'
 
 /** @param names of each certificate: in lower case, with their wildcards */
 export const createCertificateNames = (names: readonly (readonly string[])[]) => {

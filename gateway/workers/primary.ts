@@ -164,9 +164,7 @@ export const createRestarts = () => {
       quickEnds = wasReady && livedMs >= STEADY_MS ? 0 : quickEnds + 1
       return quickEnds <= 1 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** (quickEnds - 1), MAX_DELAY_MS)
     },
-    get count() {
-      return count
-    }
+    count: () => count
   }
 }
 
@@ -189,7 +187,7 @@ const add = (all: readonly MetricObject[][]) => AggregatorRegistry.aggregate(all
 /** Adds up the metrics of all workers, so that no counter falls when a worker ends. */
 const createWorkerMetrics = (
   members: Pick<ReturnType<typeof createMembers>, 'ready'>,
-  restarts: { readonly count: number },
+  restarts: Pick<ReturnType<typeof createRestarts>, 'count'>,
   isReady: () => boolean
 ) => {
   const last = new Map<number, MetricObject[]>()
@@ -221,7 +219,7 @@ const createWorkerMetrics = (
       const ready = new Gauge({ name: 'portaria_ready', help: READY_HELP, registers: [registry] })
       ready.set(Number(isReady()))
       const help = 'Workers that ended unasked and were replaced'
-      new Counter({ name: 'portaria_worker_restarts_total', help, registers: [registry] }).inc(restarts.count)
+      new Counter({ name: 'portaria_worker_restarts_total', help, registers: [registry] }).inc(restarts.count())
       return registry.metrics()
     },
     forget(worker: number): void {

@@ -1,0 +1,32 @@
+// Reads parts of URLs: host names in one spelling, the hosts of a Postgres URL; and encodes what a URL may not contain.
+import { remembered } from './bounded-map.ts'
+
+// Labels of letters, digits, hyphens and underscores (A-labels included), or an IPv6 address; then a port (RFC 3986 §3.2.2).
+const AUTHORITY = /^([a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
+
+/**
+ * The host of an authority in lower case, without its port; undefined if servers could read it in several ways: a dot at the
+ * end, an empty label, user information, anything encoded or outside ASCII.
+ */
+export const hostName: (authority: string) => string | undefined = remembered(authority =>
+  AUTHORITY.exec(authority)?.[1]?.toLowerCase()
+)
+
+/** The entry that stands for all hosts with this one's parent: `a.example.org` → `*.example.org`. */
+export const wildcardOf = (name: string): string => {
+  const dot = name.indexOf('.')
+  return dot === -1 ? '' : `*${name.slice(dot)}`
+}
+
+/** Percent-encodes the bytes that a URL may not contain (RFC 3986 §2.1). @param text Latin-1, one character per byte */
+export const encodeRawBytes = (text: string): string =>
+  text.replace(/[^!-~]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
+
+const POSTGRES_URL = /^(?<before>postgres(?:ql)?:\/\/(?:[^@/?#\s]*@)?)(?<hosts>[^@/?#\s]*)(?<after>[/?][^\s#]*)?$/
+
+/** `postgres://user:password@a:5432,b:5432/name` as `…@a:5432/name` and `…@b:5432/name`; undefined: not a Postgres URL. */
+export const postgresUrls = (url: string): string[] | undefined => {
+  const { before, hosts, after = '' } = POSTGRES_URL.exec(url)?.groups ?? {}
+  const urls = hosts?.split(',').map(host => `${before}${host}${after}`)
+  return urls?.every(each => URL.canParse(each)) === true ? urls : undefined
+}
