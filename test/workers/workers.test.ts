@@ -470,7 +470,7 @@ t.test('a worker is replaced at once, then ever later, and after six vain starts
     [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]
   )
   t.equal(served.next({ ...crash, livedMs: 60_000 }), 0, 'a long life is a fresh start')
-  t.equal(served.count, 11)
+  t.equal(served.count(), 11)
 
   const vain = { wasReady: false, livedMs: 100, othersReady: 0 }
   const alone = createRestarts()
