@@ -2,7 +2,7 @@
 import { createCheckAgain } from './access/authenticate.ts'
 import type { Credentials } from './access/credentials.ts'
 import { withoutPublicTokens } from './access/socket-token.ts'
-import { GatewayError, Unauthenticated, Unavailable } from './errors.ts'
+import { orThrow, Unauthenticated, Unavailable } from './errors.ts'
 import { createForwardHttp, createPassResponse } from './forward/forward-http.ts'
 import { createOpenStreams } from './forward/open-streams.ts'
 import { createStreamRights } from './forward/stream-rights.ts'
@@ -106,8 +106,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     instances: stores.redis === undefined ? undefined : stores.instances,
     identify(token, ip) {
       if (!tokenParts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
-      const identity = tokenParts.verifiedTokens.check(token)
-      if (identity instanceof GatewayError) throw identity
+      const identity = orThrow(tokenParts.verifiedTokens.check(token))
       if (!mayComeFrom(identity.addresses, ip)) throw new Unauthenticated({ reason: 'foreign-address' })
       return identity
     },

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { HostLogin } from '../access/host-login.ts'
 import type { OwnHosts } from '../access/own-hosts.ts'
 import type { SessionCookie } from '../access/session-cookie.ts'
-import { BadOrigin, BadRequest, GatewayError, OAuthState } from '../errors.ts'
+import { BadOrigin, BadRequest, OAuthState, orThrow } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { fieldValue } from '../http/request.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
@@ -53,8 +53,7 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
       throw new OAuthState({ reason: 'host-code-replayed' })
     const { token } = await parts.renewLogin(login)
     // The login may have ended since the code was made.
-    const identity = parts.verifiedTokens.check(token, { allowStale: true, host })
-    if (identity instanceof GatewayError) throw identity
+    orThrow(parts.verifiedTokens.check(token, { allowStale: true, host }))
     return redirect(reply, path, sessionCookie.fieldsOf(token))
   }
 

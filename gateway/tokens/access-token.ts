@@ -167,7 +167,7 @@ export const createAccessTokens = (options: AccessTokenOptions) => {
     /** The latest `exp` of any token with this login's `jti`. Seconds since the epoch. */
     endsAt: (login: Identity) => Math.max(login.expiresAt, endOf(login)),
     /** Throws `GW_UNAUTHENTICATED` or `GW_TOKEN_EXPIRED`; does not check revocation. Synchronous: HMAC is cheap, a thread hop is not. */
-    verify: (token: string) => orThrow(check(token)),
+    verify: (token: string): Identity => orThrow(check(token)),
     /** The same, but the refusal is returned. */
     check,
     /** The login of a token that has expired, if copies of it that were renewed later may be valid; undefined: it is none. */
