@@ -1,8 +1,7 @@
 // AD-22, HD-21, OA-01, OA-18, RT-28
 import t from 'tap'
-import { adminCall } from '../support/admin-call.ts'
 import { NAVIGATION, openHostBrowser } from '../support/host-browser.ts'
-import { claimsOf, jsonRequest, logIn, postClient, postLoginAgain } from '../support/login.ts'
+import { adminCall, claimsOf, jsonRequest, logIn, postClient, postLoginAgain } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { SAMPLE_PASSWORD } from '../support/openldap-people.ts'
 import { startPagesWorld } from '../support/pages-world.ts'

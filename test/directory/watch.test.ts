@@ -12,11 +12,7 @@ import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
-const service = {
-  ...ldap.serviceEnv,
-  LDAP_TIMEOUT_MS: '900',
-  LOG_LEVEL: 'warn'
-}
+const service = { ...ldap.serviceEnv, LDAP_TIMEOUT_MS: '900', LOG_LEVEL: 'warn' }
 
 const stateIs = async (world: World, state: string): Promise<void> => {
   await until(async () => (await world.health()).checks.directory === state)

@@ -116,7 +116,7 @@ const checkKnownAddress = async (t: Test, usernames: readonly string[], env: Rec
   const world = await startGateway(t, { postgres: await startPostgres(t), env: { ...common, ...env } })
   const login = async (password: string, from: string, n = 0) => {
     const username = usernames[n % usernames.length] ?? ''
-    return (await postLoginAgain(world, username, { password, headers: { 'x-forwarded-for': from } })).status
+    return (await postLoginAgain(world, username, { password, from })).status
   }
   t.equal(await login(OWN, HOME), 200)
   const guesses = []
@@ -151,7 +151,7 @@ t.test('an entry without a login attribute has one guard, whatever finds it, and
   }
   const world = await startGateway(t, { postgres: own, env })
   const login = async (name: string, password: string, from: string) =>
-    (await postLogin(world, name, { password, headers: { 'x-forwarded-for': from } })).status
+    (await postLogin(world, name, { password, from })).status
   t.equal(await login('semuid', unlocking.password, HOME), 200)
   const names = ['a@corp.example', 'b@corp.example', 'sem uid', 'semuid']
   const guesses = []

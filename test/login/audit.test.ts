@@ -3,28 +3,31 @@
 import t, { type Test } from 'tap'
 import { createLoginAudit } from '../../gateway/login/audit.ts'
 import { startGateway } from '../support/gateway.ts'
-import { postLogin } from '../support/login.ts'
+import { logIn, postLogin } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
 import { openClient } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
-const REFUSALS = "SELECT details FROM audit_events WHERE action = 'login.failed'"
 
 const startWorld = async (t: Test, env: Record<string, string> = {}) => {
   const postgres = await startPostgres(t)
-  const world = await startGateway(t, {
-    postgres,
-    env: { ...ldap.env, TRUST_PROXY: '127.0.0.1', ...env }
-  })
+  const world = await startGateway(t, { postgres, env: { ...ldap.env, TRUST_PROXY: '127.0.0.1', ...env } })
   const login = async (username: string, password: string, from: string): Promise<number> => {
-    const answer = await postLogin(world, username, { password, headers: { 'x-forwarded-for': from } })
+    const answer = await postLogin(world, username, { password, from })
     await answer.arrayBuffer()
     return answer.status
   }
   return { postgres, world, login }
+}
+
+/** The entries about refused logins, and of how many they tell. */
+const refusalsIn = async (postgres: TestPostgres) => {
+  const rows = await postgres.query("SELECT details FROM audit_events WHERE action = 'login.failed'")
+  const details = rows.map(row => row.details as { count?: number; seconds?: number })
+  return { details, counted: details.reduce((sum, { count = 1 }) => sum + count, 0) }
 }
 
 t.test('who was refused is named when known, by any name of the account, else by a keyed hash', async t => {
@@ -77,32 +80,26 @@ t.test('under a flood of refusals every success is on record, and the refusals a
   await world.gateway.close()
   const [successes] = await postgres.query("SELECT count(*)::int AS n FROM audit_events WHERE action = 'login'")
   t.equal(successes?.n, 40)
-  const refusals = await postgres.query(REFUSALS)
-  t.ok(refusals.length < 100, `${refusals.length} entries`)
-  const counted = refusals.reduce((sum, { details }) => sum + ((details as { count?: number }).count ?? 1), 0)
+  const { details, counted } = await refusalsIn(postgres)
+  t.ok(details.length < 100, `${details.length} entries`)
   t.equal(counted, 400)
-  const sums = refusals.map(({ details }) => (details as { seconds?: number }).seconds).filter(s => s !== undefined)
+  const sums = details.flatMap(({ seconds }) => seconds ?? [])
   t.ok(sums.length > 0 && sums.every(seconds => seconds >= 1 && seconds <= 60), `${sums} s`)
 })
 
 t.test('refusals that are summed up are on record at a stop, also if sessions cannot be written in time', async t => {
   const { postgres, world, login } = await startWorld(t)
-  const answer = await postLogin(world, 'maria', { password: SAMPLE_PASSWORD })
-  const { token } = (await answer.json()) as { token: string }
+  const { token } = await logIn(world, 'maria')
   t.equal((await world.fetch('/auth/me', { token })).status, 200)
   await Promise.all(Array.from({ length: 70 }, (_, n) => login(`ninguem${n}`, 'x', `203.0.113.${n}`)))
   // A stop waits a second and a half for the database, which a busy machine needs for the sixty entries themselves.
-  await until(async () => (await postgres.query(REFUSALS)).length === 60)
+  await until(async () => (await refusalsIn(postgres)).details.length === 60)
   // As while a database that is upgraded changes this table.
   const holder = await openClient(t, postgres.url)
   await holder.query('BEGIN; LOCK TABLE sessions')
   await world.gateway.close()
   await holder.query('COMMIT')
-  const refusals = await postgres.query(REFUSALS)
-  t.equal(
-    refusals.reduce((sum, { details }) => sum + ((details as { count?: number }).count ?? 1), 0),
-    70
-  )
+  t.equal((await refusalsIn(postgres)).counted, 70)
 })
 
 t.test('with directory login off an anonymous POST leaves no row', async t => {

@@ -1,8 +1,8 @@
 // Service accounts get tokens by OAuth's client credentials, within their conditions.
 import * as oauth from 'openid-client'
 import t from 'tap'
-import { adminCall } from '../support/admin-call.ts'
 import type { World } from '../support/gateway.ts'
+import { adminCall } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { startTwoInstances } from '../support/two-instances.ts'
 

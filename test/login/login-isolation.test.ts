@@ -1,13 +1,14 @@
-// Logins have a share of the database of their own: however many come, and however slow the directory is, others go on.
+// Logins have a share of the database of their own, so that others go on, and none is accepted without an entry of the audit log.
 // RW-28
 import t from 'tap'
 import { shareOf } from '../../gateway/store/database.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startLdapServer } from '../support/ldap-server.ts'
-import { postLogin } from '../support/login.ts'
+import { jsonRequest, postClient, postLogin } from '../support/login.ts'
+import { startOpenLdap } from '../support/openldap.ts'
 import { measureOwnTime } from '../support/own-time.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { openStore, person } from '../support/store.ts'
+import { countLockWaits, type OwnPostgres, startOwnPostgres, startPostgres } from '../support/postgres.ts'
+import { openClient, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const LOGINS = 100
@@ -37,28 +38,13 @@ t.test('logins that wait for the database, however many, leave refresh and logou
     })
   for (const table of ['login_attempts', 'clients']) {
     const token = await world.tokenFor(user)
-    let release = () => {}
-    let isLocked = false
-    const held = store.database.write(async manager => {
-      await manager.query(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
-      isLocked = true
-      await new Promise<void>(done => {
-        release = done
-      })
-    })
-    await until(() => isLocked)
+    const holder = await openClient(t, store.url)
+    await holder.query(`BEGIN; LOCK TABLE ${table}`)
     const logins = Array.from({ length: LOGINS }, (_, n) => {
       const headers = { 'x-forwarded-for': `192.0.2.${n}` }
       return table === 'clients' ? askToken(headers) : postLogin(world, `person-${n}`, { password: 'wrong', headers })
     })
-    await until(async () => {
-      const [row] = await store.database.read(manager =>
-        manager.query(
-          `SELECT count(*)::int AS waiting FROM pg_locks WHERE NOT granted AND relation = '${table}'::regclass`
-        )
-      )
-      return row.waiting >= 4
-    })
+    await until(async () => (await countLockWaits(postgres, store.url)) >= 4)
     const waits: number[] = []
     for (const path of ['/auth/refresh', '/auth/refresh', '/auth/refresh', '/auth/logout']) {
       const ownTimeMs = measureOwnTime()
@@ -70,8 +56,7 @@ t.test('logins that wait for the database, however many, leave refresh and logou
     const [fastest = 0, second = 0] = waits.toSorted((a, b) => a - b)
     t.ok(second < REFRESH_MS, `${table}: ${fastest}, ${second} ms`)
     t.ok(Math.max(...waits) < 2000, 'none waits until a login gives its connection back')
-    release()
-    await held
+    await holder.query('COMMIT')
     const statuses = new Set((await Promise.all(logins)).map(({ status }) => status))
     t.ok(
       [...statuses].every(status => status === 401 || status === 503),
@@ -115,4 +100,52 @@ t.test('work beyond the share waits its turn, in order, and only for so long', a
   await t.rejects(work(11, 0), { code: 'GW_UNAVAILABLE' })
   t.ok(refusalMs() < 1000, 'one too many is refused without waiting')
   await Promise.all(crowd)
+})
+
+/** To the last page of a table. */
+const fill = async (postgres: OwnPostgres) => {
+  await postgres.query('CREATE TABLE filler (text text)')
+  for (const pages of [400, 1]) {
+    for (let isFull = false; !isFull; ) {
+      const insert = `INSERT INTO filler SELECT repeat(md5(n::text), 59) FROM generate_series(1, ${4 * pages}) n`
+      isFull = await postgres.query(insert).then(
+        () => false,
+        error => error.code === '53100'
+      )
+    }
+  }
+}
+
+// RV-79
+t.test('a login that is accepted while the disk is full has its audit entry, and others are 503', async t => {
+  const postgres = await startOwnPostgres(t, ['autovacuum=off'], { volumeMb: 64 })
+  const ldap = await startOpenLdap(t)
+  const env = { ...ldap.env, LOGIN_FAILURES_PER_IP: '1000' }
+  const world = await startGateway(t, { postgres, env })
+  const admin = await world.tokenFor({ profiles: ['Admin'] })
+  const wish = jsonRequest('POST', admin, { name: 'Robo', profiles: [], areas: [], areaPrincipal: null })
+  const { clientId, clientSecret } = await world.json<Record<string, string>>('/auth/admin/clients', wish)
+  const byClient = () => postClient(world, clientId, clientSecret)
+  const database = async () => (await world.health()).checks.database
+  t.equal((await postLogin(world, 'maria')).status, 200)
+  t.equal(await database(), 'ok')
+
+  await fill(postgres)
+  await until(async () => (await database()) === 'degraded', '/health says so')
+  const statuses = new Map([[200, 1]])
+  for (let n = 0; n < 60; n++) {
+    const answer = await (n % 3 === 0 ? byClient() : postLogin(world, 'maria'))
+    const { status } = answer
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    // Its error body is always that of RFC 6749 §5.2.
+    if (n % 3 === 0 && status === 503) t.match(await answer.json(), { error: 'temporarily_unavailable' })
+  }
+  t.ok((statuses.get(503) ?? 0) > 0, JSON.stringify([...statuses]))
+  t.same([...statuses.keys()].sort(), [200, 503])
+  t.equal(await database(), 'degraded')
+  await postgres.query('DROP TABLE filler')
+  await until(async () => (await database()) === 'ok', 'the database can be written again')
+  t.equal((await postLogin(world, 'maria')).status, 200)
+  const [entries] = await postgres.query("SELECT count(*)::int AS n FROM audit_events WHERE action = 'login'")
+  t.equal(entries?.n, (statuses.get(200) ?? 0) + 1, 'one entry for each login that was accepted')
 })

@@ -11,10 +11,7 @@ const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
 
 const start = (test: Parameters<typeof startGateway>[0], env: Record<string, string> = {}) =>
-  startGateway(test, {
-    postgres,
-    env: { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria', ...env }
-  })
+  startGateway(test, { postgres, env: { ...ldap.env, BOOTSTRAP_ADMINS: 'ldap:maria', ...env } })
 
 const world = await start(t)
 

@@ -36,15 +36,10 @@ await addPolicy('must-change', { pwdMustChange: 'TRUE' })
 await addPolicy('expiring', { pwdMaxAge: '1' })
 await addPolicy('graceful', { pwdMaxAge: '1', pwdGraceAuthNLimit: '2' })
 
-const ENV = {
-  service: {
-    ...ldap.serviceEnv
-  },
-  template: ldap.env
-}
+const ENV = { service: ldap.serviceEnv, template: ldap.env }
 
 const answerOf = async (world: World, username: string, password?: string) => {
-  const answer = await postLogin(world, username, password === undefined ? {} : { password })
+  const answer = await postLogin(world, username, { password })
   const { code, message } = (await answer.json()) as { code?: string; message?: string }
   return { status: answer.status, code, message }
 }

@@ -7,7 +7,7 @@ import { startRecheck } from '../../gateway/login/recheck.ts'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { startGateway, type World } from '../support/gateway.ts'
-import { postLogin, refreshLogin } from '../support/login.ts'
+import { logIn, refreshLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -21,23 +21,14 @@ const postgres = await startPostgres(t)
 
 /** Each test leaves the directory as it was; the people whom earlier ones logged in are looked up too. */
 const startWorld = async (t: Test, more: Record<string, string> = {}, people: string[] = ['maria']) => {
-  const env = {
-    ...ldap.serviceEnv,
-    LDAP_RECHECK: `${RECHECK_MS}ms`,
-    LOG_LEVEL: 'info',
-    ...more
-  }
+  const env = { ...ldap.serviceEnv, LDAP_RECHECK: `${RECHECK_MS}ms`, ...more }
   const start = (again: Record<string, string> = {}) => startGateway(t, { postgres, env: { ...env, ...again } })
   const world = await start()
-  const tokens = await Promise.all(people.map(name => logIn(world, name)))
+  const tokens = await Promise.all(people.map(name => tokenOf(world, name)))
   return { world, start, tokens }
 }
 
-const logIn = async (world: World, username: string): Promise<string> => {
-  const answer = await postLogin(world, username)
-  const { token = '' } = (await answer.json()) as { token?: string }
-  return token
-}
+const tokenOf = async (world: World, username: string): Promise<string> => (await logIn(world, username)).token
 
 const statusOf = async (world: World, token = ''): Promise<number> => (await world.fetch('/auth/me', { token })).status
 
@@ -70,7 +61,7 @@ t.test('a person who is disabled or expired in the directory loses the token', a
     t.match(row, { details: { reason: what } }, attribute)
     t.same(await postgres.query('SELECT 1 FROM users WHERE disabled'), [], 'our own flag is ours')
     await ldap.replace(dnOf({ uid: 'maria' }), attribute, [])
-    maria = await logIn(world, 'maria')
+    maria = await tokenOf(world, 'maria')
     t.equal(await statusOf(world, maria), 200, 'enabled there, they log in again')
   }
 })
@@ -78,7 +69,7 @@ t.test('a person who is disabled or expired in the directory loses the token', a
 t.test('a person whose mail address has changed, by which they had logged in, keeps the token', async t => {
   const { world } = await startWorld(t, { LDAP_SEARCH_FILTER: '(mail={{username}})' }, [])
   await ldap.addPerson({ uid: 'rita', mail: 'rita@corp.example', password: ldap.password })
-  const rita = await logIn(world, 'rita@corp.example')
+  const rita = await tokenOf(world, 'rita@corp.example')
   t.equal(await statusOf(world, rita), 200)
   await ldap.replace(dnOf({ uid: 'rita' }), 'mail', ['rita.nova@corp.example'])
   t.ok(await staysFor(world, rita))
@@ -148,13 +139,13 @@ t.test('a person who is moved between groups has the new rights without logging 
   await ldap.add(group, { objectClass: 'groupOfNames', cn: 'Supervisores', member: dnOf({ uid: 'maria' }) })
   await until(async () => (await profiles()).length > 0)
   t.same(await profiles(), ['Supervisor'])
-  token = await logIn(world, 'maria')
+  token = await tokenOf(world, 'maria')
   const [, disabled, since] = ENDINGS[0]
   await ldap.replace(dnOf({ uid: 'maria' }), disabled, [since])
   await untilEnded(world, token)
   t.same(await postgres.query('SELECT FROM granted_profiles'), [], 'nor does an account that is closed grant anything')
   await ldap.replace(dnOf({ uid: 'maria' }), disabled, [])
-  token = await logIn(world, 'maria')
+  token = await tokenOf(world, 'maria')
   t.same(await profiles(), ['Supervisor'])
   await ldap.remove(group)
   await until(async () => (await profiles()).length === 0)

@@ -2,17 +2,18 @@
 // RW-15, RL-08, RV-65, RV-67
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { adminCall } from '../support/admin-call.ts'
 import { portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
-import { postLogin } from '../support/login.ts'
+import { adminCall, logIn, postLogin } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
-import { startPostgres } from '../support/postgres.ts'
+import { startPostgres, type TestPostgres } from '../support/postgres.ts'
 import { until } from '../support/until.ts'
 
 const ldap = await startOpenLdap(t)
 const postgres = await startPostgres(t)
+/** For commands on a database. */
+const cliOn = ({ url }: Pick<TestPostgres, 'url'>) => ({ env: { DATABASE_URL: url, JWT_SECRET: TEST_SECRET } })
 const env = {
   ...ldap.serviceEnv,
   LDAP_LOCKOUT_THRESHOLD: '5',
@@ -24,7 +25,7 @@ const env = {
 t.test('unlock frees an account under all its names, and is on record', async t => {
   const world = await startGateway(t, { postgres, env })
   const login = async (username: string, password: string, from: string) => {
-    const answer = await postLogin(world, username, { password, headers: { 'x-forwarded-for': from } })
+    const answer = await postLogin(world, username, { password, from })
     return { status: answer.status, body: (await answer.json()) as { token?: string; user?: { id: number } } }
   }
   const ana = await login('ana', SAMPLE_PASSWORD, '192.0.2.1')
@@ -45,7 +46,7 @@ t.test('unlock frees an account under all its names, and is on record', async t 
   t.equal((await login('maria@corp.example', SAMPLE_PASSWORD, '203.0.113.9')).status, 200, 'at once')
 
   t.same(await exhaust('198.51.100'), [401, 401, 429, 429])
-  const cli = { env: { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET } }
+  const cli = cliOn(postgres)
   const unlocked = await portaria(['unlock', 'ldap:maria', '--json'], cli)
   t.equal(unlocked.code, 0, unlocked.stderr)
   t.match(unlocked.json(), {
@@ -56,7 +57,7 @@ t.test('unlock frees an account under all its names, and is on record', async t 
     heldAddresses: []
   })
   const again = await startGateway(t, { postgres, env })
-  t.equal((await postLogin(again, 'maria', { headers: { 'x-forwarded-for': '198.51.100.77' } })).status, 200)
+  t.equal((await postLogin(again, 'maria', { from: '198.51.100.77' })).status, 200)
   const rows = await postgres.query("SELECT actor_username, target FROM audit_events WHERE action = 'person.unlock'")
   t.same(rows, [
     { actor_username: 'ana', target: `user:${id}` },
@@ -70,9 +71,8 @@ t.test('unlock says when the address is what is held back, lists it, and frees i
   const own = await startPostgres(t)
   const world = await startGateway(t, { postgres: own, env })
   const cli = { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET, LOGIN_FAILURES_PER_IP: '6' } }
-  const office = { 'x-forwarded-for': '2001:db8:1:2::7' }
   const login = async (username: string, password?: string) =>
-    (await postLogin(world, username, { headers: office, ...(password === undefined ? {} : { password }) })).status
+    (await postLogin(world, username, { from: '2001:db8:1:2::7', password })).status
   t.equal(await login('maria'), 200)
   for (let n = 0; n < 20; n++) await login('carlos', 'a velha')
   t.equal(await login('maria'), 200, 'one old password that is repeated holds nobody else back')
@@ -106,13 +106,9 @@ t.test('unlock says when the address is what is held back, lists it, and frees i
 t.test('the admin API lists accounts and addresses that are held back, and frees an address at once', async t => {
   const own = await startPostgres(t)
   const world = await startGateway(t, { postgres: own, env })
-  const login = (username: string, from: string, password?: string) =>
-    postLogin(world, username, {
-      headers: { 'x-forwarded-for': from },
-      ...(password === undefined ? {} : { password })
-    })
-  const { token, user } = (await (await login('ana', '192.0.2.1')).json()) as { token: string; user: { id: number } }
-  const { user: maria } = (await (await login('maria', '192.0.2.2')).json()) as { user: { id: number } }
+  const login = (username: string, from: string, password?: string) => postLogin(world, username, { from, password })
+  const { token, user } = await logIn(world, 'ana', { from: '192.0.2.1' })
+  const { user: maria } = await logIn(world, 'maria', { from: '192.0.2.2' })
   for (let n = 0; n < 2; n++) await login('maria', '203.0.113.1', `errada ${n}`)
   for (let n = 0; n < 4; n++) await login(`ninguem${n}`, '203.0.113.1', 'x')
   const call = adminCall(world, token)
@@ -151,47 +147,43 @@ t.test('the admin API lists accounts and addresses that are held back, and frees
 })
 
 // RV-67
-t.test(
-  'unlock frees a relinked person who came by mail and by cloud, but not the namesake of a cloud account',
-  async t => {
-    const own = await startPostgres(t)
-    const world = await startGateway(t, { postgres: own, env })
-    const fail = async () => {
-      for (let n = 0; n < 2; n++)
-        await postLogin(world, 'maria', { password: `errada ${n}`, headers: { 'x-forwarded-for': `203.0.113.${n}` } })
-    }
-    const { token } = (await (await postLogin(world, 'ana')).json()) as { token: string }
-    const { user: maria } = (await (await postLogin(world, 'maria@corp.example')).json()) as { user: { id: number } }
-    const [namesake = { id: 0 }] = await own.query(
-      "INSERT INTO users (provider, username) VALUES ('cloudidp', 'maria') RETURNING id"
-    )
-    await own.query(`INSERT INTO provider_links VALUES ('cloudidp', 'https://idp.example', 'm', ${namesake.id})`)
-    const call = adminCall(world, token)
-    await fail()
-    t.match(await call('POST', `users/${namesake.id}/unlock`, {}), { status: 204 })
-    t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: maria.id, failures: 2 }] } })
-
-    // The same is true of one who was relinked, and has logged in at the cloud provider since.
-    await own.query(`UPDATE users SET provider = 'cloudidp', username = 'm.silva@idp.example' WHERE id = ${maria.id}`)
-    t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: maria.id, failures: 2 }] } })
-    t.match(await call('POST', `users/${maria.id}/unlock`, {}), { status: 204 })
-    t.match(await call('GET', 'held-back'), { body: { total: 0 } })
-    const { user: carlos } = (await (await postLogin(world, 'carlos')).json()) as { user: { id: number } }
-    const relink = ['relink', String(carlos.id), String(maria.id)]
-    t.equal((await portaria(relink, { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } })).code, 0)
-    await fail()
-    t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: carlos.id, failures: 2 }] } })
-    t.match(await call('POST', `users/${carlos.id}/unlock`, {}), { status: 204 })
-    t.match(await call('GET', 'held-back'), { body: { total: 0 } }, 'before the first login since then')
-    await fail()
-    await own.query(`
-    INSERT INTO login_addresses VALUES ('maria', '192.0.2.99', ${namesake.id}, now() + interval '1 minute');
-    INSERT INTO provider_links VALUES ('ldap', 'ldap', 'namesake', ${namesake.id})`)
-    t.match(await call('POST', `users/${carlos.id}/unlock`, {}), { status: 204 })
-    const held = { body: { total: 1, items: [{ userId: namesake.id, failures: 2 }] } }
-    t.match(await call('GET', 'held-back'), held, 'a login that has been given to somebody else is theirs')
+t.test('unlock frees a relinked person who came by mail and by cloud, but not a namesake at the provider', async t => {
+  const own = await startPostgres(t)
+  const world = await startGateway(t, { postgres: own, env })
+  const fail = async () => {
+    for (let n = 0; n < 2; n++) await postLogin(world, 'maria', { password: `errada ${n}`, from: `203.0.113.${n}` })
   }
-)
+  const { token } = await logIn(world, 'ana')
+  const { user: maria } = await logIn(world, 'maria@corp.example')
+  const [namesake = { id: 0 }] = await own.query(
+    "INSERT INTO users (provider, username) VALUES ('cloudidp', 'maria') RETURNING id"
+  )
+  await own.query(`INSERT INTO provider_links VALUES ('cloudidp', 'https://idp.example', 'm', ${namesake.id})`)
+  const call = adminCall(world, token)
+  await fail()
+  t.match(await call('POST', `users/${namesake.id}/unlock`, {}), { status: 204 })
+  t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: maria.id, failures: 2 }] } })
+
+  // The same is true of one who was relinked, and has logged in at the cloud provider since.
+  await own.query(`UPDATE users SET provider = 'cloudidp', username = 'm.silva@idp.example' WHERE id = ${maria.id}`)
+  t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: maria.id, failures: 2 }] } })
+  t.match(await call('POST', `users/${maria.id}/unlock`, {}), { status: 204 })
+  t.match(await call('GET', 'held-back'), { body: { total: 0 } })
+  const { user: carlos } = await logIn(world, 'carlos')
+  const relink = ['relink', String(carlos.id), String(maria.id)]
+  t.equal((await portaria(relink, cliOn(own))).code, 0)
+  await fail()
+  t.match(await call('GET', 'held-back'), { body: { total: 1, items: [{ userId: carlos.id, failures: 2 }] } })
+  t.match(await call('POST', `users/${carlos.id}/unlock`, {}), { status: 204 })
+  t.match(await call('GET', 'held-back'), { body: { total: 0 } }, 'before the first login since then')
+  await fail()
+  await own.query(`
+  INSERT INTO login_addresses VALUES ('maria', '192.0.2.99', ${namesake.id}, now() + interval '1 minute');
+  INSERT INTO provider_links VALUES ('ldap', 'ldap', 'namesake', ${namesake.id})`)
+  t.match(await call('POST', `users/${carlos.id}/unlock`, {}), { status: 204 })
+  const held = { body: { total: 1, items: [{ userId: namesake.id, failures: 2 }] } }
+  t.match(await call('GET', 'held-back'), held, 'a login that has been given to somebody else is theirs')
+})
 
 // RV-67
 t.test('a password that is typed before it is set works as soon as the account is unlocked', async t => {
@@ -201,7 +193,7 @@ t.test('a password that is typed before it is set works as soon as the account i
   t.equal((await postLogin(world, 'novo', { password: 'antiga' })).status, 200)
   t.equal((await postLogin(world, 'novo', { password: 'nova' })).status, 401)
   await ldap.replace(dn, 'userPassword', ['nova'])
-  await portaria(['unlock', 'novo'], { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } })
+  await portaria(['unlock', 'novo'], cliOn(own))
   t.equal((await postLogin(world, 'novo', { password: 'nova' })).status, 200)
 })
 
@@ -209,25 +201,24 @@ t.test('a changed search base makes no one new; relink repairs by hand what a lo
   // RW-20
   const byDn = { ...ldap.env, LDAP_SEARCH_BASE: '', LDAP_SEARCH_FILTER: '' }
   const own = await startPostgres(t)
-  const logIn = async (env: Record<string, string>, username: string) => {
+  const logInWith = async (env: Record<string, string>, username: string) => {
     const world = await startGateway(t, { postgres: own, env })
-    const answer = await postLogin(world, username)
-    const { user } = (await answer.json()) as { user: { id: number; profiles: string[]; username: string } }
+    const { user } = await logIn(world, username)
     await world.gateway.close()
     return { ...user, log: world.logText() }
   }
-  const before = await logIn({ ...byDn, BOOTSTRAP_ADMINS: 'ldap:maria' }, 'maria')
-  const after = await logIn({ ...env, LOG_LEVEL: 'info' }, 'maria@corp.example')
+  const before = await logInWith({ ...byDn, BOOTSTRAP_ADMINS: 'ldap:maria' }, 'maria')
+  const after = await logInWith({ ...env, LOG_LEVEL: 'info' }, 'maria@corp.example')
   t.match(after.log, /"people":1,"reason":"links-by-login"/)
   t.match(after, { id: before.id, profiles: only('Admin'), username: 'maria' })
-  const back = await logIn(byDn, 'maria')
+  const back = await logInWith(byDn, 'maria')
   t.not(back.id, before.id, 'without a search the directory does not say who this is')
   t.match(back.log, /"people":1.*linked/s, 'and the start says how many people that concerns')
-  const options = { env: { DATABASE_URL: own.url, JWT_SECRET: TEST_SECRET } }
+  const options = cliOn(own)
   t.equal((await portaria(['relink', String(back.id), String(before.id)], options)).code, 2, 'it has access')
   const relinked = await portaria(['relink', String(before.id), String(back.id), '--json'], options)
   t.match(relinked.json(), { old: before.id, new: back.id, links: 1 })
-  t.match(await logIn(byDn, 'maria'), { id: before.id, profiles: only('Admin') })
+  t.match(await logInWith(byDn, 'maria'), { id: before.id, profiles: only('Admin') })
   t.equal((await portaria(['relink', 'maria', '2'], options)).code, 2)
   t.match(await portaria(['relink', '2147483647', '2'], options), { code: 2, stderr: /^There is no such person/ })
 })

@@ -1,8 +1,8 @@
 // People log in, wait, come back and stay logged in, in a real browser.
 import type { Route } from 'playwright-core'
 import t from 'tap'
-import { adminCall } from '../support/admin-call.ts'
 import { axeFindings, fillLogin, openPage } from '../support/browser.ts'
+import { adminCall } from '../support/login.ts'
 import { startOidcProvider } from '../support/oidc-provider.ts'
 import { only } from '../support/only.ts'
 import { kept, logInAtProvider } from '../support/page-tabs.ts'

@@ -1,10 +1,9 @@
 // What our own pages show in every state of a session, and when it changes: here, in another tab, or at the provider.
 import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { adminCall } from '../support/admin-call.ts'
 import { axeFindings, fillLogin, openContext, openPage, putLogin } from '../support/browser.ts'
 import { signToken, TEST_SECRET } from '../support/gateway.ts'
-import { claimsOf } from '../support/login.ts'
+import { adminCall, claimsOf } from '../support/login.ts'
 import { startOidcProvider } from '../support/oidc-provider.ts'
 import {
   APP_CONFIG,

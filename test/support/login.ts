@@ -4,20 +4,21 @@ import type { World } from './gateway.ts'
 import { SAMPLE_PASSWORD } from './openldap-people.ts'
 
 interface Manner {
-  readonly password?: string
+  readonly password?: string | undefined
+  /** The address that a trusted proxy names. */
+  readonly from?: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
 export const postLogin = (
   world: Pick<World, 'fetch'>,
   username: string,
-  { password = SAMPLE_PASSWORD, headers = {} }: Manner = {}
-): Promise<Response> =>
-  world.fetch('/auth/login', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ username, password })
-  })
+  { password = SAMPLE_PASSWORD, from, headers = {} }: Manner = {}
+): Promise<Response> => {
+  const forwarded = from === undefined ? {} : { 'x-forwarded-for': from }
+  const body = { username, password }
+  return world.fetch('/auth/login', jsonRequest('POST', undefined, body, { ...forwarded, ...headers }))
+}
 
 /** A machine too busy to ask the directory or the database in time answers 503: it is asked again. */
 export const postLoginAgain = async (world: Pick<World, 'fetch'>, username: string, manner?: Manner) => {
@@ -40,11 +41,26 @@ export const postClient = (world: Pick<World, 'url'>, client_id = '', client_sec
   return fetch(`${world.url}/auth/token`, { method: 'POST', body })
 }
 
-export const jsonRequest = (method: string, token: string | undefined, body?: unknown) => ({
+export const jsonRequest = (
+  method: string,
+  token: string | undefined,
+  body?: unknown,
+  headers: Readonly<Record<string, string>> = {}
+) => ({
   method,
   token,
-  ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+  body: body === undefined ? null : JSON.stringify(body)
 })
+
+/** Calls of the admin API, with JSON both ways. */
+export const adminCall =
+  (world: Pick<World, 'fetch'>, token: string) =>
+  async (method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => {
+    const answer = await world.fetch(`/auth/admin/${path}`, jsonRequest(method, token, body, headers))
+    const text = await answer.text()
+    return { status: answer.status, etag: answer.headers.get('etag'), body: text === '' ? undefined : JSON.parse(text) }
+  }
 
 type Claims = Record<string, unknown> & { jti: string; iat: number; exp: number; auth_time: number }
 
