@@ -1,12 +1,11 @@
 // Commands say what the gateway decides: external routes, access tokens, kinds of people, limits, warnings.
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { portariaHere as portaria } from '../support/cli-here.ts'
+import { checkSaid, portariaHere as portaria } from '../support/cli-here.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { routeFolder } from '../support/route-files.ts'
-import { checkSaid } from './commands.ts'
 
 const UP = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n'
 

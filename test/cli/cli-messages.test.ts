@@ -4,13 +4,12 @@ import t from 'tap'
 import { withDatabase } from '../../gateway/cli/open-store.ts'
 import { readAll } from '../../gateway/cli/read-input.ts'
 import { DatabaseUnavailable } from '../../gateway/store/database-errors.ts'
-import { portariaHere as portaria } from '../support/cli-here.ts'
+import { checkSaid, portariaHere as portaria } from '../support/cli-here.ts'
 import { examine } from '../support/doctor.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { routeFolder } from '../support/route-files.ts'
 import { openStore, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
-import { checkSaid } from './commands.ts'
 
 const ROUTES = `upstreams: { up: { url: http://h } }
 routes:

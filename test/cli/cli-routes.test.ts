@@ -5,11 +5,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
-import { portariaHere as portaria } from '../support/cli-here.ts'
+import { checkSaid, portariaHere as portaria } from '../support/cli-here.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { routeFolder } from '../support/route-files.ts'
-import { checkSaid } from './commands.ts'
 
 const YAML = `upstreams:
   up: { url: http://127.0.0.1:4001 }

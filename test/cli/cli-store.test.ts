@@ -1,4 +1,4 @@
-// People, schema, audit log and tokens are looked after from the command line, beside a running gateway.
+// People, service accounts, schema, audit log and tokens are looked after from the command line, beside a running gateway.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -174,6 +174,65 @@ t.test('on Postgres', async t => {
       t.match(stderr, /database cannot be used \(DATABASE_URL, |DATABASE_URL must be/)
       t.match(stderr, /Nothing listens at this address: start|create it, or correct the name|must be postgres:/)
     }
+  })
+})
+
+t.test('service accounts', async t => {
+  const postgres = await startPostgres(t)
+  const world = await startGateway(t, { postgres })
+  const env = { DATABASE_URL: postgres.url, JWT_SECRET: TEST_SECRET }
+  const create = ['client', 'create', 'ci', '--profile', 'Agente', '--area', 'Norte']
+  const token = (id: string, secret: string) =>
+    portariaHere(['token', '--url', world.url, '--client-id', id, '--secret-stdin'], { input: `${secret}\n` })
+
+  await t.test('a service account is made with a new area, gets a token, is rotated, listed and removed', async t => {
+    const made = await portariaHere([...create, '--address', '127.0.0.0/8', '--json'], { env })
+    t.equal(made.code, 0, made.stderr)
+    const { clientId, clientSecret, id } = made.json<{ clientId: string; clientSecret: string; id: number }>()
+    const first = await token(clientId, clientSecret)
+    t.equal(first.code, 0, first.stderr)
+    t.match(await world.json('/auth/me', { token: first.stdout.trim() }), { id, username: 'ci', provider: 'client' })
+
+    const rotated = await portariaHere(['client', 'rotate', 'ci'], { env })
+    t.match(rotated.stdout, /client_secret {2}ps_[\w-]{43}/)
+    t.equal((await token(clientId, clientSecret)).code, 0, 'the secret before lives for another day')
+
+    const list = await portariaHere(['client', 'list'], { env })
+    t.match(list.stdout, /ci {2}pc_/)
+    t.match(list.stdout, /Agente in Norte/)
+    t.notMatch(list.stdout, /ps_[\w-]{43}/)
+
+    t.equal((await portariaHere(['client', 'remove', 'ci'], { env })).code, 0)
+    t.match(await token(clientId, clientSecret), { code: 1, stderr: /401 invalid_client/ })
+  })
+
+  await t.test('what cannot be done is said', async t => {
+    const rows: [string[], RegExp][] = [
+      [
+        ['client', 'create', 'x', '--profile', 'Nobody', '--area', 'Norte'],
+        /Unknown profile "Nobody": must be one of Admin, Supervisor, Agente/
+      ],
+      [[...create, '--expires', 'soon'], /expiresAt must be a time in the future/],
+      [[...create, '--expires', ''], /--expires is empty: leave it out for an account that does not expire/],
+      [[...create, '--address', 'here'], /addresses\/0 must be an IP address/],
+      [['client', 'rotate', 'nobody'], /There is no service account "nobody"/],
+      [['token', '--client-id', 'x', '--username', 'maria'], /not with a person's name/]
+    ]
+    for (const [args, message] of rows) {
+      const { code, stderr } = await portariaHere(args, { env })
+      t.equal(code, 2, args.join(' '))
+      t.match(stderr.replaceAll(/\s+/g, ' '), message)
+    }
+  })
+
+  await t.test('a service account that is not made leaves no new area behind', async t => {
+    const made = await portariaHere([...create, 'Sul', ' norte'], { env })
+    t.equal(made.code, 0, made.stderr)
+    t.equal((await portariaHere([...create, 'Leste'], { env })).code, 2)
+    const areas = await postgres.query(
+      "SELECT name FROM areas WHERE name IN ('Norte', 'norte', 'Sul', 'Leste') ORDER BY name"
+    )
+    t.same(areas, [{ name: 'Norte' }, { name: 'Sul' }])
   })
 })
 

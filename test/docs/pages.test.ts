@@ -1,4 +1,4 @@
-// What the pages of the docs say about code, settings, routes, logs and errors is so.
+// What the pages of the docs say about code, settings, routes, logs and errors is so, and what recipes tell to write is run.
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,6 +7,7 @@ import { DROP, headerKind } from '../../gateway/http/fields.ts'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { readSettings } from '../../gateway/settings/read-settings.ts'
+import { APPS } from '../../tools/lab/apps/apps.ts'
 import { startGateway } from '../support/gateway.ts'
 import { recipeText } from '../support/recipe.ts'
 import { tableOf } from '../support/route-files.ts'
@@ -139,19 +140,16 @@ t.test('docs/routes.md says what applications with messages of more than 1 MB ne
 const ownFrontend = readPage('docs/login/own-frontend.md')
 const script = /```js\n([\s\S]*?)```/.exec(ownFrontend)?.[1] ?? ''
 
-t.test(
-  'the script of docs/login/own-frontend.md reads a login out of the fragment, and takes it out of the address',
-  async t => {
-    const login = { token: 'a.b.c', user: { name: 'Inês Conceição 𝔘' } }
-    const addresses: string[] = []
-    const run = new Function('location', 'history', `${script}; return login`)
-    const history = { replaceState: (_state: null, _title: string, address: string) => addresses.push(address) }
-    const at = (hash: string) => run({ hash, pathname: '/login' }, history)
-    t.same(at(`#auth=${Buffer.from(JSON.stringify(login)).toString('base64url')}`), login)
-    t.equal(at(''), undefined)
-    t.same(addresses, ['/login', '/login'])
-  }
-)
+t.test('the script of docs/login/own-frontend.md takes a login out of the fragment and out of the address', async t => {
+  const login = { token: 'a.b.c', user: { name: 'Inês Conceição 𝔘' } }
+  const addresses: string[] = []
+  const run = new Function('location', 'history', `${script}; return login`)
+  const history = { replaceState: (_state: null, _title: string, address: string) => addresses.push(address) }
+  const at = (hash: string) => run({ hash, pathname: '/login' }, history)
+  t.same(at(`#auth=${Buffer.from(JSON.stringify(login)).toString('base64url')}`), login)
+  t.equal(at(''), undefined)
+  t.same(addresses, ['/login', '/login'])
+})
 
 t.test('the endpoints of docs/login/own-frontend.md exist', async t => {
   const gateway = await startGateway(t)
@@ -173,3 +171,62 @@ for (const file of readdirSync(join(ROOT, 'docs/migrate'))) {
     await t.resolves(loadRoutes(folder, ownRoutes()))
   })
 }
+
+// Every block of configuration in docs/recipes is run as it stands there, by the lab or by a test.
+const runners = [
+  ...readdirSync(join(ROOT, 'tools/lab')).flatMap(file => (file.endsWith('.ts') ? [`tools/lab/${file}`] : [])),
+  'test/forward/forward-auth-nginx.test.ts'
+].map(readPage)
+
+/** By whom the pages are run that no system of the lab has; shell is the matter of shell-lines.test.ts. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  kubernetes: 'test/deploy/kubernetes.test.ts',
+  systemd: 'test/deploy/kubernetes.test.ts',
+  scripts: 'test/docs/shell-lines.test.ts'
+}
+
+/** Grafana itself is not to be had: its settings are not run, only the routes for it. */
+const NOT_RUN = ['grafana ini']
+
+/** Blocks that applications of the lab run: their routes, their command and their files. */
+const ofApps = APPS.flatMap(({ recipe, files = {} }) => {
+  const [page = ''] = recipe.split('#')
+  const blocks = Object.values(files).flatMap(({ block }) => (block === undefined ? [] : [block]))
+  return [...blocks, 'yaml'].map(language => `${page} ${language}`)
+})
+
+const namesOf = (page: string) => new RegExp(`(?:recipe: |NAME = |'|\\()'?${page}'`)
+
+t.test('every recipe is a system of the lab, or run by a test that is named', async t => {
+  const index = readPage('docs/recipes/README.md')
+  const pages = readdirSync(join(ROOT, 'docs/recipes'))
+    .map(file => file.replace(/\.md$/, ''))
+    .filter(page => page !== 'README')
+  t.same(
+    pages.filter(page => !index.includes(`(${page}.md`)),
+    [],
+    'the index names every page'
+  )
+  const notRun: string[] = []
+  for (const page of pages) {
+    const languages = new Set(
+      [...readPage(`docs/recipes/${page}.md`).matchAll(/^```(\w+)$/gm)].map(([, name = '']) => name)
+    )
+    languages.delete('sh')
+    for (const language of [...languages]) if (ofApps.includes(`${page} ${language}`)) languages.delete(language)
+    if (languages.size === 0) continue
+    const elsewhere = ELSEWHERE[page]
+    if (elsewhere !== undefined) {
+      t.match(readPage(elsewhere), page === 'scripts' ? /scripts/ : new RegExp(`deploy/${page}`), page)
+      continue
+    }
+    const mine = runners.filter(text => namesOf(page).test(text))
+    t.ok(mine.length > 0, `${page} is run`)
+    for (const language of languages) {
+      // `lab.gateway` reads the routes.
+      const isRead = language === 'yaml' || mine.some(text => new RegExp(`recipeBlock\\([^)]*'${language}'`).test(text))
+      if (!isRead) notRun.push(`${page} ${language}`)
+    }
+  }
+  t.same(notRun, NOT_RUN)
+})

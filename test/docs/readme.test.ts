@@ -1,9 +1,10 @@
 // What the README and the docs name exists and works.
 import { execFile } from 'node:child_process'
-import { existsSync, symlinkSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { portariaHere } from '../support/cli-here.ts'
 import { ROOT, run, startDemo, temporaryFolder } from '../support/running-demo.ts'
 import { PAGES, readPage, shellLinesOf } from './pages.ts'
 
@@ -61,4 +62,34 @@ t.test('every file that a page of the docs links to exists', async t => {
 
 t.test('the README is short', async t => {
   t.ok(Buffer.byteLength(readme) <= 8 * 1024)
+})
+
+t.test('every command that the docs name exists, and every command is in docs/operate.md', async t => {
+  const { stdout } = await portariaHere(['--help'])
+  const known = [...stdout.matchAll(/^ {2}([a-z]+)\b.* {2,}/gm)]
+    .map(([, name = '']) => name)
+    .filter(name => name !== 'help')
+  t.ok(known.length > 15)
+  for (const page of [...PAGES, 'CHANGELOG.md'])
+    for (const [, name = ''] of readPage(page).matchAll(/(?:^|[`$] ?|npx |portaria -- )portaria ([a-z][\w-]*)/gm))
+      t.ok(known.includes(name), `${page}: ${name}`)
+  const [, table = ''] = /## Commands\n([\s\S]*?)\n## /.exec(readPage('docs/operate.md')) ?? []
+  for (const name of known) t.match(table, new RegExp(`\`${name}\\b`), name)
+})
+
+t.test('the first start: a file with every setting, which `check` refuses until JWT_SECRET is filled in', async t => {
+  const [, block = ''] = /## The first start\n\n```sh\n([\s\S]*?)```/.exec(readPage('docs/operate.md')) ?? []
+  const [make = '', check = ''] = block.split('\n')
+  const file = join(t.testdir(), 'env')
+  const PATH = `${join(ROOT, 'node_modules/.bin')}:${process.env.PATH}`
+  const runHere = (line: string) => {
+    const here = line.replace('npx portaria', 'npm run --silent portaria --').replace(/(?<=[ =])\.env/, file)
+    const options = { cwd: ROOT, env: { PATH, HOME: process.env.HOME } }
+    return promisify(execFile)('sh', ['-euc', here.replace(/check$/, `$& --env-file ${file}`)], options)
+  }
+  await runHere(make)
+  await t.rejects(runHere(check), { code: 1, stdout: /JWT_SECRET/ })
+  const secret = `JWT_SECRET=${'0123456789abcdef'.repeat(4)}`
+  writeFileSync(file, readFileSync(file, 'utf8').replace(/^JWT_SECRET=$/m, secret))
+  t.match((await runHere(check)).stdout, /\S/)
 })

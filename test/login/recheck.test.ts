@@ -42,7 +42,7 @@ const staysFor = async (world: World, token = '', ms = 3 * RECHECK_MS): Promise<
   return true
 }
 
-// Which attributes say so is the table of account-state.test.ts.
+// Which attributes say so is a table of test/directory/accounts.test.ts.
 const ENDINGS = [
   ['disabled', 'pwdAccountLockedTime', '000001010000Z'],
   ['expired', 'accountExpires', '116444736000000000']
@@ -168,10 +168,8 @@ const startRechecking = async (t: Test, count: number, intervalMs: number, lookU
   const { database, users, url } = await openStore(t, own)
   const liveLogins = createLiveLogins(database)
   for (let n = 0; n < count; n++) {
-    const one = person(`p${n}`, { login: `p${n}` })
-    const { user, version } = await users.syncPerson(one)
-    const login = { tokenId: one.subject, userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
-    await liveLogins.begin(begunLogin(login))
+    const { user, version } = await users.syncPerson(person(`p${n}`, { login: `p${n}` }))
+    await liveLogins.begin(begunLogin(`p${n}`, user.id, version))
   }
   const reasons = new Set<unknown>()
   const keep = ({ reason }: { reason?: unknown }) => void reasons.add(reason)

@@ -133,9 +133,9 @@ t.test('what is under way while a person is erased leaves nothing of them behind
   let serial = 0
   /** The rest of a login, a refused one, a logout, the end of other sessions and a recheck. */
   const goOn = () => {
-    const login = { tokenId: `late ${++serial}`, userId: user.id, version, createdAt: expiresAt, expiresAt }
+    const login = begunLogin(`late ${++serial}`, user.id, version)
     return Promise.all([
-      liveLogins.begin({ ...begunLogin(login), ip: ADDRESS, atProvider, entry }),
+      liveLogins.begin({ ...login, ip: ADDRESS, atProvider, entry }),
       memory.rememberAddress(NAMES.username, ADDRESS, user.id),
       audit.append({ actor: { ...self, id: null }, action: 'login.failed', target }, user.id),
       tokenState.revokeToken(`ended ${serial}`, expiresAt, { actor: self, action: 'logout', target }),
@@ -168,7 +168,7 @@ t.test('what is under way while a person is erased leaves nothing of them behind
 })
 
 t.test('a person with more entries in the audit log than a statement can change in its time is erased', async t => {
-  const { url, database, users, audit } = await openStore(t, postgres)
+  const { url, ask, database, users, audit } = await openStore(t, postgres)
   const { user } = await users.syncPerson(person('quiteria.unica', NAMES))
   const self = { id: user.id, username: NAMES.username, ip: ADDRESS }
   const [login, failed] = [
@@ -178,25 +178,18 @@ t.test('a person with more entries in the audit log than a statement can change 
   const entries = Array.from({ length: 4_500 }, (_, n) => (n % 2 === 0 ? login : failed))
   await database.write(manager => appendAudits(manager, entries))
   // Takes the place of a deadline that a fast machine would keep.
-  await postgres.query(
-    `CREATE FUNCTION too_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  await ask(`
+    CREATE FUNCTION too_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
       IF (SELECT count(*) FROM changed) > 2000 THEN RAISE 'too late' USING ERRCODE = 'query_canceled'; END IF;
       RETURN NULL;
-    END $$`,
-    [],
-    url
-  )
-  await postgres.query(
-    `CREATE TRIGGER too_late AFTER UPDATE ON audit_events REFERENCING NEW TABLE AS changed
-      FOR EACH STATEMENT EXECUTE FUNCTION too_late()`,
-    [],
-    url
-  )
+    END $$;
+    CREATE TRIGGER too_late AFTER UPDATE ON audit_events REFERENCING NEW TABLE AS changed
+      FOR EACH STATEMENT EXECUTE FUNCTION too_late()`)
   await t.rejects(users.erasePerson(actor, user.id, 'maria'), { code: 'GW_BAD_REQUEST' })
   await users.erasePerson(actor, user.id, NAMES.username)
   t.same(await traces(url), [])
   t.match(await audit.verify(), { ok: true })
-  const [row] = await postgres.query("SELECT details FROM audit_events WHERE action = 'person.erase'", [], url)
+  const [row] = await ask("SELECT details FROM audit_events WHERE action = 'person.erase'")
   t.same(row, { details: { entries: entries.length } })
 })
 

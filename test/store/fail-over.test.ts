@@ -3,7 +3,7 @@ import t from 'tap'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
 import { runFailOver } from '../support/fail-over-world.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
+import { keepingLog } from '../support/quiet.ts'
 import { actor, openStore } from '../support/store.ts'
 import { succeeds, until } from '../support/until.ts'
 
@@ -16,9 +16,8 @@ t.test('audit entries that a fail-over has lost are warned of once; the log is w
   const append = (action: string) => audit.append({ actor, action })
   await append('kept')
   await standby.cutOff()
-  const reasons: string[] = []
-  const note = ({ reason = '' }: { reason?: string }) => void reasons.push(reason)
-  const log = { ...quiet, info: () => undefined, warn: note, error: note } as never
+  const { log, said } = keepingLog()
+  const reasons = () => said.flatMap(({ reason }) => (reason?.startsWith('audit-') ? [reason] : []))
   const watch = createAuditWatch(audit, log, { everyMs: 20, lookMs: 20 })
   t.teardown(watch.close)
   for (let n = 0; n < 20; n++) await append('lost')
@@ -28,14 +27,16 @@ t.test('audit entries that a fail-over has lost are warned of once; the log is w
   await until(() => Number(watch.last().checkedAt ?? 0) > checkedAt, 'the process knows that they are')
   await postgres.kill()
   await standby.promote()
-  await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
+  await until(() => reasons().includes('audit-lost'), 'the loss is noticed')
   await until(() => succeeds(append('later')))
   await until(async () => watch.last().entries === (await audit.checked()).entries, 'the new entry is seen')
   // An attempt whose success was not reported is made again.
   const { total } = await audit.list({ action: 'later' })
   t.match(watch.last(), { state: 'ok', firstBroken: undefined, entries: Number(before) - 20 + total })
-  const ofAudit = reasons.filter(reason => reason.startsWith('audit-') && reason !== 'audit-unreadable')
-  t.same(ofAudit, ['audit-lost'])
+  t.same(
+    reasons().filter(reason => reason !== 'audit-unreadable'),
+    ['audit-lost']
+  )
   await standby.query("SET session_replication_role = replica; DELETE FROM audit_events WHERE action = 'later'", name)
   await until(async () => watch.last().state === 'broken', 'what is gone without a fail-over is missed')
 })

@@ -41,6 +41,13 @@ const attemptOf = (name: string, more: { isTyped?: boolean; address?: string; pa
   ...more
 })
 
+/** An attempt that begins and fails. */
+const fail = async (database: Database, attempt: ReturnType<typeof attemptOf>) => {
+  const attempts = createLoginAttempts(database)
+  const { accounts } = await attempts.begin(attempt, RULES, KEEP_MS, state => state)
+  await attempts.settle({ attempt, accounts, outcome: 'failed', keepMs: KEEP_MS, patienceMs: 7000 })
+}
+
 /** Everything of a table, for whoever reads it. */
 const rowsOf = (database: Database): Promise<Record<string, unknown>[]> =>
   database.read(manager => manager.query('SELECT kind, address FROM login_attempts ORDER BY at'))
@@ -117,45 +124,41 @@ t.test('a success frees what failed before it began, and the address keeps its c
 t.test('a login with accents that the release before has stored is freed under its guard without them', async t => {
   const { database, users } = await openStore(t, postgres)
   const { user } = await users.syncPerson(person('josé lima'))
-  const attempts = createLoginAttempts(database)
-  const attempt = attemptOf('jose lima')
-  const { accounts } = await attempts.begin(attempt, RULES, KEEP_MS, state => state)
-  await attempts.settle({ attempt, accounts, outcome: 'failed', keepMs: KEEP_MS, patienceMs: 7000 })
+  await fail(database, attemptOf('jose lima'))
   const ldap = { timeoutMs: 5000, lockoutThreshold: 5, lockoutWindowMs: KEEP_MS }
   const loginFailures = { perIp: RULES.max, windowMs: RULES.windowMs }
   t.match(await unlockPerson(database, { ldap, loginFailures }, actor, user.id), { freed: 1, logins: ['josé lima'] })
 })
 
 t.test('what failed while the clock was ahead holds nothing and nobody for longer than its window', async t => {
-  const { database, url } = await openStore(t, postgres)
-  const attempts = createLoginAttempts(database)
+  const { database, ask } = await openStore(t, postgres)
   const attempt = attemptOf('maria')
-  const { accounts } = await attempts.begin(attempt, RULES, KEEP_MS, state => state)
-  await attempts.settle({ attempt, accounts, outcome: 'failed', keepMs: KEEP_MS, patienceMs: 7000 })
+  await fail(database, attempt)
   const secrets = createSecretFailures(database)
   await secrets.add(randomUUID(), attempt.address, RULES.windowMs)
   const AHEAD = "UPDATE login_attempts SET at = at + interval '1 day', expires_at = expires_at + interval '1 day'"
-  await postgres.query(AHEAD, [], url)
-  const state = await attempts.begin(attemptOf('maria'), { ...RULES, max: 1 }, KEEP_MS, state => state)
+  await ask(AHEAD)
+  const state = await createLoginAttempts(database).begin(
+    attemptOf('maria'),
+    { ...RULES, max: 1 },
+    KEEP_MS,
+    state => state
+  )
   for (const at of [state.permits[0]?.at ?? 0, state.addressHeldSince ?? 0]) t.ok(Math.abs(at - state.now) < 60_000)
   const heldForMs = await secrets.heldForMs(attempt.address, 1, RULES.windowMs)
   t.ok((heldForMs ?? 0) <= RULES.windowMs)
   const late = "SELECT count(*)::int AS n FROM login_attempts WHERE expires_at > now() + interval '12 hours'"
-  t.same(await postgres.query(late, [], url), [{ n: 0 }])
+  t.same(await ask(late), [{ n: 0 }])
 })
 
 t.test('what has expired is deleted, and after a day what counts for addresses alone', async t => {
-  const { database, url } = await openStore(t, postgres)
+  const { database, ask } = await openStore(t, postgres)
   const row = (account: string, kind: string, ends: string) => `(gen_random_uuid(), 'ldap', '${account}', '192.0.2.1',
     'pair', '${kind}', now() - interval '2 days', now() + interval '${ends}')`
-  await postgres.query(
-    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
-     VALUES ${row('a', 'failed', '-1 hour')}, ${row('b', 'failed', '1 hour')}, ${row('c', 'freed', '1000 years')}`,
-    [],
-    url
-  )
+  await ask(`INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
+    VALUES ${row('a', 'failed', '-1 hour')}, ${row('b', 'failed', '1 hour')}, ${row('c', 'freed', '1000 years')}`)
   await createTokenState(database).purgeExpired()
-  const left = await postgres.query('SELECT account, pair FROM login_attempts', [], url)
+  const left = await ask('SELECT account, pair FROM login_attempts')
   t.same(left, [{ account: 'b', pair: '' }])
 })
 

@@ -19,7 +19,7 @@ import { startGateway } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
 import { within } from '../support/own-time.ts'
 import { countLockWaits, startOwnPostgres, startPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
+import { keepingLog, quiet } from '../support/quiet.ts'
 import { actor, begunLogin, openBare, openClient, openStore, PATIENT, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
@@ -55,8 +55,7 @@ t.test('whoever looks people up while the clock is set back is not waited for lo
 
 t.test('whoever was looked up while the clock was ahead is looked up when it has been set back', async t => {
   const { user } = await users.syncPerson(person('ahead', { login: 'ahead' }))
-  const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
-  await createLiveLogins(database).begin(begunLogin({ tokenId: 'jti-ahead', userId: user.id, version: 0, ...times }))
+  await createLiveLogins(database).begin(begunLogin('jti-ahead', user.id))
   const { due } = createDirectoryAccounts(database)
   const isDue = async () => (await due(3_600_000, 100)).some(({ userId }) => userId === user.id)
   t.notOk(await isDue())
@@ -70,8 +69,7 @@ t.test('what people of a tenant hold that is not admitted any more ends, once', 
   const logIn = async (subject: string, tenant: string | undefined) => {
     const cloud = { provider: 'cloudidp' as const, issuer: 'https://idp.example', tenant, groups: [] }
     const { user } = await users.syncPerson(person(subject, cloud))
-    const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
-    await liveLogins.begin(begunLogin({ tokenId: `jti-${subject}`, userId: user.id, version: 0, ...times }))
+    await liveLogins.begin(begunLogin(`jti-${subject}`, user.id))
     return user.id
   }
   const ids = [await logIn('of-one', 'T-1'), await logIn('of-two', 'T-2'), await logIn('of-none', undefined)]
@@ -86,8 +84,7 @@ t.test('tens of thousands of people of a tenant are ended too, once by all proce
   const { url, database, users, audit } = await openStore(t, postgres, undefined, false)
   const cloud = { provider: 'cloudidp' as const, issuer: 'https://idp.example', tenant: 'T-2', groups: [] }
   const { user } = await users.syncPerson(person('many', cloud))
-  const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
-  await createLiveLogins(database).begin(begunLogin({ tokenId: 'jti-many', userId: user.id, version: 0, ...times }))
+  await createLiveLogins(database).begin(begunLogin('jti-many', user.id))
   await postgres.query(TAKE_LONG, undefined, url)
   const hurried = await openBare(t, url, { deadlines: { ...PATIENT, statementMs: 300 } })
   const ended = await Promise.all([1, 2].map(() => endOtherTenants(hurried, ['t-1'])))
@@ -134,15 +131,15 @@ t.test('conditions of a service account that change while its secret is proved e
 })
 
 t.test('grants that cannot be applied now are tried again, and nothing fails', async t => {
-  const warned: object[] = []
+  const { log, said } = keepingLog()
   const failing = { read: () => Promise.reject(new Error('away')), write: () => Promise.reject(new Error('away')) }
   const regranting = createRegranting({
     database: failing as never,
     table: () => ({ grants: NO_GRANTS, profiles: [], changedAt: new Date(0) }),
-    log: { ...quiet, warn: (fields: object) => void warned.push(fields) }
+    log
   })
   await regranting.load()
-  t.match(warned, [{ pauseMs: 500 }])
+  t.match(said, [{ pauseMs: 500 }])
   t.equal(regranting.state(), 'degraded')
   await regranting.close()
 })
@@ -184,10 +181,8 @@ t.test('a logout at the provider and a login of the same session never miss each
   const { id: userId } = await newPerson('interleaved')
   const issuer = 'https://id.example'
   const begin = (sid: string) => {
-    const times = { createdAt: nowS(), expiresAt: nowS() + 600 }
-    const login = begunLogin({ tokenId: `jti-${sid}`, userId, version: 0, ...times })
-    const atProvider = { issuer, subject: 'sub', sid, issuedAt: nowS(), loginEndsAt: times.expiresAt }
-    return liveLogins.begin({ ...login, atProvider })
+    const atProvider = { issuer, subject: 'sub', sid, issuedAt: nowS(), loginEndsAt: nowS() + 600 }
+    return liveLogins.begin({ ...begunLogin(`jti-${sid}`, userId), atProvider })
   }
   const logoutOf = (sid: string) => {
     const token = { issuer, subject: undefined, sid, jti: `logout-${sid}`, issuedAt: nowS(), expiresAt: nowS() + 60 }
@@ -225,8 +220,7 @@ t.test('a logout at the provider and a login of the same session never miss each
 t.test('a session whose renewal a fail-over has lost is listed again once its token is used', async t => {
   const liveLogins = createLiveLogins(database)
   const { id: userId } = await newPerson('renewed')
-  const times = { createdAt: nowS() - 60, expiresAt: nowS() - 1 }
-  const begun = begunLogin({ tokenId: 'jti-renewed', userId, version: 0, ...times })
+  const begun = begunLogin('jti-renewed', userId, 0, { createdAt: nowS() - 60, expiresAt: nowS() - 1 })
   await liveLogins.begin(begun)
   const listed = async () => (await liveLogins.list(userId, { page: 1, pageSize: 50 })).total
   t.equal(await listed(), 0)
@@ -323,13 +317,12 @@ t.test('a person who is disabled between the login and its session is not logged
   const liveLogins = createLiveLogins(database)
   const { user, version } = await users.syncPerson(person('maria'))
   await users.disablePerson(actor, user.id)
-  const login = { tokenId: 'a', userId: user.id, version, createdAt: 1, expiresAt: Date.now() }
-  t.equal(await liveLogins.begin(begunLogin(login)), 'ended-meanwhile')
+  t.equal(await liveLogins.begin(begunLogin('a', user.id, version)), 'ended-meanwhile')
   t.same((await liveLogins.list(user.id, {})).items, [])
   t.same((await audit.list({ action: 'login' })).items, [])
   await users.enablePerson(actor, user.id)
   const again = await users.syncPerson(person('maria'))
-  t.equal(await liveLogins.begin(begunLogin({ ...login, version: again.version })), undefined)
+  t.equal(await liveLogins.begin(begunLogin('a', user.id, again.version)), undefined)
   t.equal((await liveLogins.list(user.id, {})).items.length, 1)
 })
 

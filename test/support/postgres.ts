@@ -27,7 +27,7 @@ export const startPostgres = async (t: Pick<Test, 'teardown'>): Promise<TestPost
   }
   t.teardown(async () => {
     for (const url of made)
-      await ask(urlOf(port, 'postgres'), `DROP DATABASE ${new URL(url).pathname.slice(1)} (FORCE)`)
+      await askPostgres(urlOf(port, 'postgres'), `DROP DATABASE ${new URL(url).pathname.slice(1)} (FORCE)`)
   })
   const newDatabase = () => create(TEMPLATE_DATABASE)
   const url = await newDatabase()
@@ -36,7 +36,7 @@ export const startPostgres = async (t: Pick<Test, 'teardown'>): Promise<TestPost
     port,
     newDatabase,
     emptyDatabase: () => create('template1'),
-    query: (statement, values, at = url) => ask(at, statement, values)
+    query: (statement, values, at = url) => askPostgres(at, statement, values)
   }
 }
 
@@ -79,7 +79,7 @@ export const startOwnPostgres = async (
     newDatabase,
     emptyDatabase: newDatabase,
     /** One statement in a database, by default the one of `url`. */
-    query: (statement: string, values?: unknown[], at = url) => ask(at, statement, values),
+    query: (statement: string, values?: unknown[], at = url) => askPostgres(at, statement, values),
     /**
      * A server that follows this one until it is promoted; it is read-only until then.
      * @param name as in `synchronous_standby_names`
@@ -89,12 +89,12 @@ export const startOwnPostgres = async (
       const standby = await copyToStandby(t, { bin, home, owner, settings, volumeMb: undefined }, server.port, name)
       await server.start()
       await standby.start()
-      await until(async () => (await ask(url, STREAMING, [name])).length > 0)
+      await until(async () => (await askPostgres(url, STREAMING, [name])).length > 0)
       /** It receives nothing from now on. */
       const cutOff = async () => {
         standby.follow(1)
         await standby.query('SELECT pg_reload_conf()')
-        await until(async () => (await ask(url, STREAMING, [name])).length === 0)
+        await until(async () => (await askPostgres(url, STREAMING, [name])).length === 0)
       }
       return { ...standby, cutOff, promote: async () => void (await standby.query('SELECT pg_promote()')) }
     }
@@ -130,7 +130,7 @@ const copyToStandby = async (
   give(home, owner)
   const standby = createPostgres({ ...options, home, port: await freePort() })
   t.teardown(standby.kill)
-  const query = (statement: string, database = 'postgres') => ask(urlOf(standby.port, database), statement)
+  const query = (statement: string, database = 'postgres') => askPostgres(urlOf(standby.port, database), statement)
   return { ...standby, follow, query }
 }
 
@@ -203,7 +203,7 @@ const createPostgres = ({ bin, home, port, owner, settings: more, volumeMb }: Se
   const run = ['-D', join(home, 'data'), ...settings]
   const volume = volumeMb === undefined ? [] : onVolume(home, volumeMb)
   const [command = '', ...before] = [...volume, ...dyingWithUs(join(bin, 'postgres'), owner)]
-  const isUp = () => succeeds(ask(urlOf(port, 'postgres'), 'SELECT 1'))
+  const isUp = () => succeeds(askPostgres(urlOf(port, 'postgres'), 'SELECT 1'))
   const server = createServerProcess({ command, args: [...before, ...run], cwd: home, isUp })
   // While it is stopped itself: the list may lack children as long as others end (proc(5)).
   const signalChildren = (parent: number, signal: NodeJS.Signals) => {
@@ -255,11 +255,16 @@ const createDatabase = async (port: number, from = 'template1'): Promise<string>
   const at = urlOf(port, 'postgres')
   const copy = `CREATE DATABASE ${name} TEMPLATE ${from}`
   // Half the work of writing each page to the log; Postgres 14 and before know no other way, nor the word for it.
-  await ask(at, `${copy} STRATEGY FILE_COPY`).catch(() => ask(at, copy))
+  await askPostgres(at, `${copy} STRATEGY FILE_COPY`).catch(() => askPostgres(at, copy))
   return urlOf(port, name)
 }
 
-const ask = async (url: string, statement: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
+/** One statement on a connection of its own; resolves to the rows. */
+export const askPostgres = async (
+  url: string,
+  statement: string,
+  values: unknown[] = []
+): Promise<Record<string, unknown>[]> => {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 30_000 })
   client.on('error', () => undefined)
   await client.connect()

@@ -8,7 +8,7 @@ import { createLoginMemory } from '../../gateway/store/login-names.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { type ConfirmedPerson, createUsers } from '../../gateway/store/users.ts'
 import { sealingSecret } from '../../gateway/tokens/sealed-keys.ts'
-import type { TestPostgres } from './postgres.ts'
+import { askPostgres, type TestPostgres } from './postgres.ts'
 import { quiet } from './quiet.ts'
 import { TEST_SECRET } from './test-secret.ts'
 import { until } from './until.ts'
@@ -31,6 +31,10 @@ export const openStore = async (
   if (isKeyed) await keyAuditLog(database, { secrets: [sealingSecret(TEST_SECRET)], creates: true })
   return {
     url,
+    /** One statement on a connection of its own, as superuser. */
+    ask: (statement: string, values?: unknown[]) => askPostgres(url, statement, values),
+    /** The same with what a superuser alone may do: no trigger fires. */
+    force: (statement: string) => askPostgres(url, `SET session_replication_role = replica; ${statement}`),
     database,
     users: createUsers(database),
     audit: createAuditLog(database),
@@ -80,15 +84,20 @@ export const person = (subject: string, more: Partial<ConfirmedPerson> = {}): Co
   ...more
 })
 
-/** A login that has succeeded, as `sessions.begin` stores it. */
-export const begunLogin = (login: {
-  tokenId: string
-  userId: number
-  version: number
-  createdAt: number
-  expiresAt: number
-}) => ({
-  login: { ...login, provider: 'ldap' as const },
+/** In seconds, as tokens have it. */
+const secondsAhead = (seconds: number) => Math.floor(Date.now() / 1000) + seconds
+
+/** A login that has succeeded, as `sessions.begin` stores it; for ten minutes from now, unless `times` says otherwise. */
+export const begunLogin = (
+  tokenId: string,
+  userId: number,
+  version = 0,
+  times: { readonly createdAt?: number; readonly expiresAt?: number } = {}
+) => ({
+  login: {
+    ...{ tokenId, userId, version, provider: 'ldap' as const },
+    ...{ createdAt: secondsAhead(0), expiresAt: secondsAhead(600), ...times }
+  },
   ip: '',
   userAgent: '',
   atProvider: undefined,

@@ -27,7 +27,7 @@ const MODULES: Readonly<Record<string, readonly string[]>> = {
     'test/faults/limiter-{connections,faults}.test.ts'
   ],
   tokens: ['test/tokens/*.test.ts', 'test/attacks/token-attacks.test.ts', 'test/account/access-tokens.test.ts'],
-  'directory/names': ['test/directory/{directory-names,account-names,account-state,shared-usernames}.test.ts']
+  'directory/names': ['test/directory/{directory-names,accounts,shared-usernames}.test.ts']
 }
 
 const main = async (): Promise<number> => {
