@@ -6,9 +6,8 @@ import { beginForwardAuth } from '../../gateway/forward/forward-auth.ts'
 import { loadRoutes } from '../../gateway/route-files/load.ts'
 import { decide } from '../../gateway/routes/decide.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
-import { askerOf } from '../support/askers.ts'
 import { exchangeOf, requestHost } from '../support/exchanges.ts'
-import { routeFolder } from '../support/route-files.ts'
+import { askerOf, routeFolder } from '../support/route-files.ts'
 
 const folder = await routeFolder(t, {
   'a.yaml': `

@@ -6,8 +6,7 @@ import { socketToken } from '../../gateway/access/socket-token.ts'
 import { Unauthenticated, Unavailable } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { Identity } from '../../gateway/identity.ts'
-import { exchangeOf, identityOf } from '../support/exchanges.ts'
-import { ownHostsOf } from '../support/own-hosts.ts'
+import { exchangeOf, identityOf, ownHostsOf } from '../support/exchanges.ts'
 import { words } from '../support/words.ts'
 
 const reasonOf = <T>(ask: () => T): T | string => {

@@ -1,8 +1,7 @@
 // OA-01, OA-02, OA-07, RT-28
 import t from 'tap'
 import { createHostLogin } from '../../gateway/access/host-login.ts'
-import { exchangeOf, identityOf } from '../support/exchanges.ts'
-import { ownHostsOf } from '../support/own-hosts.ts'
+import { exchangeOf, identityOf, ownHostsOf } from '../support/exchanges.ts'
 import { fc } from '../support/worlds.ts'
 
 const PUBLIC = 'https://gw.example'

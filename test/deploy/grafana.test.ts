@@ -7,6 +7,7 @@ import t from 'tap'
 import { parse, stringify } from 'yaml'
 import { families } from '../../gateway/observe/metric-families.ts'
 import { startGateway } from '../support/gateway.ts'
+import { postLogin } from '../support/login.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 
 interface Panel {
@@ -55,11 +56,7 @@ t.test('every metric that the dashboard or an alert names exists, with the label
   })
   await world.fetch('/open')
   await world.fetch('/nowhere')
-  await world.fetch('/auth/login', {
-    method: 'POST',
-    body: JSON.stringify({ username: 'maria', password: 'x' }),
-    headers: { 'content-type': 'application/json' }
-  })
+  await postLogin(world, 'maria')
   await world.logged(line => line.msg === 'request' && line.path === '/auth/login')
   const text = await (await fetch(`http://127.0.0.1:${world.gateway.opsPort}/metrics`)).text()
   const declared = new Set([...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name))

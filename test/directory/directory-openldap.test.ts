@@ -3,7 +3,7 @@
 import { inspect } from 'node:util'
 import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
-import { failureOf } from '../support/directory-failure.ts'
+import { failureOf } from '../support/ldap-server.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { until } from '../support/until.ts'
 import { words } from '../support/words.ts'

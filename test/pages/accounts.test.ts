@@ -258,7 +258,7 @@ t.test('a secret that is shown stays until it is hidden, and leaving it is asked
 })
 
 t.test(
-  'what is chosen for a new token stays when it is refused, when the page is drawn again, and during a login',
+  'what is chosen for a new token stays when it is refused, when the page is drawn again, or at a login',
   async t => {
     const page = await openAccount(t, { of: 'maria' })
     await page.fill('#token-name', 'narrow')

@@ -57,6 +57,11 @@ const save = async (words: string) => {
 const newPerson = async (name: string, groups: readonly string[] = []) =>
   (await users.syncPerson(person(name, { name, groups }))).user.id
 
+/** Failed logins of these, which hold something back for an hour. */
+const holdBack = (values: string, of: string) =>
+  postgres.query(`INSERT INTO login_attempts (id, kind, at, expires_at, provider, account, address, pair)
+    SELECT gen_random_uuid(), 'failed', now(), now() + interval '1 hour', ${values} FROM ${of}`)
+
 const HOSTILE = '<img src=x onerror=alert(1)>'
 
 // AD-01
@@ -339,11 +344,7 @@ t.test('what a group gives is listed, and cannot be unticked; an account is free
   t.match(await page.locator('#access').textContent(), /by group: CN=Suporte/)
   t.same(await axeFindings(page), [])
   // From an address at which only service accounts have failed, people may log in.
-  await postgres.query(
-    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
-     SELECT gen_random_uuid(), 'client', '', '192.0.2.60', 'secret' || n, 'failed', now(), now() + interval '1 hour'
-     FROM generate_series(1, 20) AS n`
-  )
+  await holdBack("'client', '', '192.0.2.60', 'secret' || n", 'generate_series(1, 20) AS n')
   await page.click('#unlock')
   const notice = page.locator('.notice[data-empty=false]').first()
   t.equal(await notice.textContent(), 'The person may try to log in again.')
@@ -417,11 +418,7 @@ t.test('everybody who matches is changed at once', async t => {
 
 // RV-65
 t.test('an Admin sees which addresses are held back, and frees one', async t => {
-  await postgres.query(
-    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
-     SELECT gen_random_uuid(), 'ldap', 'x' || n, '192.0.2.50', 'pair' || n, 'failed', now(), now() + interval '1 hour'
-     FROM generate_series(1, 20) AS n`
-  )
+  await holdBack("'ldap', 'x' || n, '192.0.2.50', 'pair' || n", 'generate_series(1, 20) AS n')
   await visit('held')
   const row = page.locator('tbody tr', { hasText: '192.0.2.50' })
   t.match(await row.textContent(), /192\.0\.2\.50 address: logins from it are refused.*20.*Free/s)
@@ -479,11 +476,9 @@ t.test('many people get any of all areas at once, and one without a name is name
   await said('This area does not exist. Create it under Areas.')
   await page.fill('#new-area', '')
   // Listed after 200 addresses at which service accounts have failed: one from which people cannot log in.
-  await postgres.query(
-    `INSERT INTO login_attempts (id, provider, account, address, pair, kind, at, expires_at)
-     SELECT gen_random_uuid(), CASE WHEN net = 99 THEN 'ldap' ELSE 'client' END, '', '192.0.' || net || '.1', 'pair' || n,
-       'failed', now(), now() + interval '1 hour'
-     FROM generate_series(1, 201) AS net, generate_series(1, 20) AS n`
+  await holdBack(
+    "CASE WHEN net = 99 THEN 'ldap' ELSE 'client' END, '', '192.0.' || net || '.1', 'pair' || n",
+    'generate_series(1, 201) AS net, generate_series(1, 20) AS n'
   )
   await page.click('#unlock')
   await said('The account is free. Some addresses are held back: see Held back.')

@@ -2,8 +2,7 @@
 import t from 'tap'
 import { checkTestLine, matchTarget } from '../../gateway/route-files/test-lines.ts'
 import { type Asker, decide } from '../../gateway/routes/decide.ts'
-import { askerOf } from '../support/askers.ts'
-import { complaintsOf, tableOf, UPSTREAMS } from '../support/route-files.ts'
+import { askerOf, complaintsOf, tableOf, UPSTREAMS } from '../support/route-files.ts'
 
 const person = (profiles: string[], accessStatus: 'assigned' | 'unassigned', provider: 'ldap' | 'cloudidp'): Asker => ({
   user: { profiles, accessStatus, provider }

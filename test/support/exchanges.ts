@@ -1,4 +1,6 @@
 // Makes an exchange of a request's line and fields, without a connection, for the steps that only check it.
+import { createHostLogin } from '../../gateway/access/host-login.ts'
+import { createOwnHosts } from '../../gateway/access/own-hosts.ts'
 import { createClientAddress, createRequestHost } from '../../gateway/http/client-address.ts'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { type ClientConnection, HttpRequest, readHead } from '../../gateway/http/request.ts'
@@ -74,3 +76,9 @@ export const identityOf = (parts: Partial<Identity> = {}): Identity => ({
   kind: 'login',
   ...parts
 })
+
+/** The hosts of a gateway whose routes name these, besides the host of PUBLIC_URL. */
+export const ownHostsOf = (publicUrl: string, ...named: string[]) => {
+  const hosts = createOwnHosts(publicUrl, () => ({ hosts: named, namesHost: name => named.includes(name) }))
+  return { hosts, hostLogin: createHostLogin({ publicUrl, secrets: ['s'], hosts }) }
+}

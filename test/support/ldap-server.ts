@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'
 import type { Test } from 'tap'
+import { DirectoryFailure } from '../../gateway/directory/failure.ts'
 import { type BerElement, createMessageReader, LdapFault, readElements } from '../../gateway/directory/messages.ts'
 import { listen } from './ports.ts'
 
@@ -162,3 +163,13 @@ export const reference = (id: number, ...urls: string[]): Buffer =>
 /** A WhoAmI response (RFC 4532 §2.2). */
 export const identity = (id: number, name: string): Buffer =>
   result(id, 0x78, 0, '', writer => writer.writeString(name, 0x8b))
+
+/** Why a login at a directory failed; throws if it did not. */
+export const failureOf = async (login: Promise<unknown>): Promise<DirectoryFailure> => {
+  const error = await login.then(
+    () => new Error('the login succeeded'),
+    (reason: unknown) => reason
+  )
+  if (error instanceof DirectoryFailure) return error
+  throw error
+}

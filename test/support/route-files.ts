@@ -2,7 +2,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { PROFILES } from '../../gateway/identity.ts'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
+import { readWho } from '../../gateway/route-files/who.ts'
+import type { Asker } from '../../gateway/routes/decide.ts'
+import { NO_GRANTS } from '../../gateway/routes/grants.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import type { RouteTable } from '../../gateway/routes/route.ts'
 import { makeFolder } from './server-process.ts'
@@ -39,4 +43,11 @@ export const complaintsOf = async (t: Test, files: Readonly<Record<string, strin
     if (!(error instanceof RouteFileError)) throw error
     return error.message.split('\n').map(line => line.replaceAll(`${folder}/`, '').replace(folder, '.'))
   }
+}
+
+/** A kind of people, as test lines name it. */
+export const askerOf = (who: string): Asker => {
+  const { asker, complaint } = readWho(who, { profiles: PROFILES, grants: NO_GRANTS })
+  if (asker === undefined) throw new Error(complaint)
+  return asker
 }
