@@ -59,11 +59,6 @@ t.test('a refused service account shows as refused; the log says what to check, 
   t.notMatch(world.logText(), /nao-e-a-senha-dela/)
 })
 
-t.test('without directory login /health does not mention the directory', async t => {
-  const world = await startGateway(t, { postgres })
-  t.notOk('directory' in (await world.health()).checks)
-})
-
 t.test('a directory is looked at again when a login shows that it may be away, until the watch ends', async t => {
   let looks = 0
   const watch = startDirectoryWatch({ check: async () => void looks++, missingBases: async () => [] }, quiet)

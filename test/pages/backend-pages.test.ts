@@ -1,15 +1,29 @@
-// A page of a backend that loads /auth/session.js, in a real browser: whose session it has, when it is renewed, and how it ends.
+// Pages of backends in a real browser: whose session /auth/session.js shows there, when it is renewed, and how it ends; and with two
+// named hosts and PUBLIC_URL, one login for all, a cookie for each, and one end.
+// OA-07, AD-22
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import { fillLogin, openContext } from '../support/browser.ts'
+import { fillLogin, openContext, openPage } from '../support/browser.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { claimsOf } from '../support/login.ts'
-import { expireToken, kept } from '../support/page-tabs.ts'
-import { startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
+import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
+import { expireToken, kept, logInAtProvider } from '../support/page-tabs.ts'
+import { callbackOf, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
+import { freePort } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
 import { until } from '../support/until.ts'
 
 const { postgres, ldap, browser } = await startBrowserWorld(t)
+
+/** From a backend. */
+const htmlResponse = (title: string, body: string) => {
+  const html = `<!doctype html><title>${title}</title><link rel="icon" href="data:,">${body}`
+  return `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`
+}
+
+/** In a pop-up, which closes itself. */
+const logInThere = (popup: Page, username: string) =>
+  Promise.all([popup.waitForEvent('close'), fillLogin(popup, username).catch(() => undefined)])
 
 interface ServerPageOptions {
   readonly path?: string
@@ -24,8 +38,7 @@ const openServerPage = async (t: Test, { path = '/app/report', warnSeconds = 300
   const script = `<script src="/auth/session.js" data-warn-seconds="${warnSeconds}" defer></script>`
   upstream.respond(({ headers }) => {
     const username = headers.find(([name]) => name === 'x-user-username')?.[1] ?? ''
-    const html = `<!doctype html><title>${username}</title><link rel="icon" href="data:,"><input id="draft">${script}`
-    return `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${html.length}\r\n\r\n${html}`
+    return htmlResponse(username, `<input id="draft">${script}`)
   })
   const world = await startPagesWorld(t, {
     ldap,
@@ -72,7 +85,7 @@ t.test('a server-rendered page is reached by a login, and stays while its sessio
   await page.getByText('has ended').waitFor()
   const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
   await popup.locator('#username').waitFor()
-  await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'maria').catch(() => undefined)])
+  await logInThere(popup, 'maria')
   await page.locator('portaria-session').waitFor({ state: 'detached' })
   t.equal(await page.inputValue('#draft'), 'half a sentence and', 'a warning takes no focus')
   t.equal(await page.evaluate('document.activeElement.id'), 'draft', 'which is given back')
@@ -148,7 +161,7 @@ t.test('somebody else who logs in in the pop-up gets a page of their own, withou
   await page.fill('#draft', 'half a sentence')
   await pass(11)
   const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
-  await Promise.all([popup.waitForEvent('close'), fillLogin(popup, 'carlos').catch(() => undefined)])
+  await logInThere(popup, 'carlos')
   await until(async () => (await page.title()) === 'carlos' && (await page.inputValue('#draft')) === '')
   t.equal(page.url(), `${world.origin}/app/report?year=2026`)
   t.same(await statesOf(page), ['active'])
@@ -190,4 +203,115 @@ t.test('a page on a device whose clock is ahead neither ends nor renews its sess
     t.same(await statesOf(page), ['active'], 'after it was used')
   }
   t.same(renewals, [])
+})
+
+/** An application at the root of each of two hosts, whose pages say who they are for. Chromium finds *.localhost by itself. */
+const startHosts = async (t: Test, port?: number, env: Record<string, string> = {}) => {
+  const upstream = await startRawUpstream(t)
+  upstream.respond(({ headers, target }) => {
+    const username = headers.find(([name]) => name === 'x-user-username')?.[1] ?? ''
+    const script = '<script src="/auth/session.js" data-warn-seconds="1" defer></script>'
+    return htmlResponse('App', `<h1>${username} ${target.split('?')[0]}</h1>${script}`)
+  })
+  const route = { path: '/*', upstream: 'app', browser: true }
+  const world = await startPagesWorld(t, {
+    ...{ ldap, postgres, ...(port === undefined ? {} : { port }) },
+    // Somebody without access waits on the login page.
+    env: {
+      BROWSER_SESSION: 'true',
+      BOOTSTRAP_ADMINS: `ldap:maria,ldap:carlos,cloudidp:${cloudMaria.subject}`,
+      ...env
+    },
+    config: {
+      upstreams: { app: { url: upstream.url } },
+      routes: [
+        { host: 'a.localhost', ...route },
+        { host: 'b.localhost', ...route },
+        { ...route, path: '/app/*' }
+      ]
+    }
+  })
+  const at = (host: string, path = '') => `${world.origin.replace('localhost', host)}${path}`
+  const origins = [world.origin, at('a.localhost'), at('b.localhost')]
+  return { at, origins }
+}
+
+/** Waits for exactly this address; as a text it would be a pattern. */
+const arrive = (page: Page, address: string) => page.waitForURL(({ href }) => href === address)
+
+const heading = (page: Page) => page.locator('h1').textContent()
+
+const logOut = (page: Page) => page.evaluate(`fetch('/auth/logout', { method: 'POST' }).then(({ status }) => status)`)
+
+t.test('one login opens both hosts, each by a cookie of its own, and leads back to the very page', async t => {
+  const { at, origins } = await startHosts(t)
+  const enter = async (username: string) => {
+    const context = await openContext(t, browser, origins)
+    const page = await context.newPage()
+    const address = at('a.localhost', '/d/1?panes={%22a%22:1}')
+    await page.goto(address)
+    await fillLogin(page, username)
+    await arrive(page, address)
+    t.equal(await heading(page), `${username} /d/1`)
+    await page.goto(at('b.localhost', '/x'))
+    await arrive(page, at('b.localhost', '/x'))
+    t.equal(await heading(page), `${username} /x`, 'without a click')
+    const cookies = (await context.cookies()).filter(({ name }) => name === 'portaria_session')
+    t.strictSame(cookies.map(({ domain }) => domain).sort(), ['a.localhost', 'b.localhost', 'localhost'])
+    t.equal(new Set(cookies.map(({ value }) => value)).size, 3)
+    t.same(await page.evaluate('document.cookie'), '', 'no script reads one')
+  }
+  await enter('maria')
+  await enter('carlos')
+})
+
+t.test('tabs of two hosts that wait for a login at once each go on to their own page', async t => {
+  const { at, origins } = await startHosts(t)
+  const context = await openContext(t, browser, origins)
+  const addresses = [at('a.localhost', '/one'), at('a.localhost', '/two'), at('b.localhost', '/three')]
+  const tabs = new Map<string, Page>()
+  for (const address of addresses) {
+    const tab = await context.newPage()
+    await tab.goto(address)
+    await tab.locator('#username').waitFor()
+    tabs.set(address, tab)
+  }
+  for (const [address, tab] of tabs) {
+    await fillLogin(tab, 'maria')
+    await arrive(tab, address)
+    t.equal(await heading(tab), `maria ${new URL(address).pathname}`)
+  }
+  for (const [address, tab] of tabs) {
+    await tab.goto(`${address}?again`)
+    await arrive(tab, `${address}?again`)
+    t.match(await heading(tab), /^maria /, 'without another login')
+  }
+})
+
+t.test('a page of a named host logs in again in a pop-up, which closes itself, and stays as it is', async t => {
+  const { at, origins } = await startHosts(t)
+  const page = await openPage(t, browser, at('a.localhost', '/x'), { as: 'maria', origins })
+  await arrive(page, at('a.localhost', '/x'))
+  await page.evaluate(`document.title = 'unsaved'; window.states = []
+    window.addEventListener('portaria:session', ({ detail }) => window.states.push(detail.state))`)
+  t.equal(await logOut(page), 204)
+  await page.evaluate(`new BroadcastChannel('portaria.session').postMessage({ kind: 'logout', userId: 0 })`)
+  const [popup] = await Promise.all([page.waitForEvent('popup'), page.locator('portaria-session .main').click()])
+  await popup.locator('#username').waitFor()
+  t.equal(new URL(popup.url()).hostname, 'localhost')
+  await logInThere(popup, 'maria')
+  await page.waitForFunction(`window.states.includes('active')`)
+  t.equal(await page.evaluate('document.title'), 'unsaved')
+  await page.reload()
+  t.equal(await heading(page), 'maria /x')
+})
+
+t.test('a login with the cloud provider leads back to the named host', async t => {
+  const port = await freePort()
+  const provider = await startOidcProvider(t, { redirectUris: [callbackOf(port)] })
+  const { at, origins } = await startHosts(t, port, { ...provider.environment })
+  const page = await openPage(t, browser, at('b.localhost', '/d?x=1'), { origins: [...origins, provider.issuer] })
+  await logInAtProvider(page)
+  await arrive(page, at('b.localhost', '/d?x=1'))
+  t.match(await heading(page), / \/d$/)
 })
