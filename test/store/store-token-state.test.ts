@@ -16,7 +16,7 @@ import { collectGarbage } from '../support/garbage.ts'
 import { only } from '../support/only.ts'
 import { measureOwnTime, within } from '../support/own-time.ts'
 import { countLockWaits, startOwnPostgres } from '../support/postgres.ts'
-import { quiet } from '../support/quiet.ts'
+import { keepingLog, quiet } from '../support/quiet.ts'
 import { openBare, openClient, openStore, person } from '../support/store.ts'
 import { succeeds, until } from '../support/until.ts'
 
@@ -40,6 +40,21 @@ const listen = (test: Test, database: Parameters<typeof listenAccessChanges>[0],
   const listener = listenAccessChanges(database, { onChange, onLost, onRestored, log: quiet, ...pause })
   test.teardown(() => listener.close())
   return { events, heard }
+}
+
+/** A person with logins whose use is recorded. */
+const startPerson = async (t: Test) => {
+  const store = await openStore(t, postgres)
+  const { user } = await store.users.syncPerson(maria)
+  const liveLogins = createLiveLogins(store.database)
+  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
+  const use = (tokenId: string, more: { usedAt?: number; expiresAt?: number } = {}) => ({
+    ...login,
+    tokenId,
+    usedAt: Date.now(),
+    ...more
+  })
+  return { ...store, user, liveLogins, use }
 }
 
 t.test('a change of very many people is one message', async t => {
@@ -118,14 +133,11 @@ t.test('without a timeline, and from a standby, all that a slow transaction hold
 })
 
 t.test('what a dump of another server has brought is read once, whatever numbers its transactions had', async t => {
-  const { tokenState, users, url } = await openStore(t, postgres)
+  const { ask, tokenState, users } = await openStore(t, postgres)
   const { user } = await users.syncPerson(person('moved'))
   await tokenState.revokeToken('jti-old', soon())
-  for (const statement of [
-    "UPDATE users SET access_version = 1, version_changed_in = '9000000000000'",
-    "UPDATE revocations SET revoked_in = '9000000000000'"
-  ])
-    await postgres.query(statement, [], url)
+  await ask(`UPDATE users SET access_version = 1, version_changed_in = '9000000000000';
+    UPDATE revocations SET revoked_in = '9000000000000'`)
   const whole = await tokenState.loadRevocations()
   t.match(whole, { tokens: [{ jti: 'jti-old' }], versions: [{ userId: user.id }] })
   await tokenState.revokeToken('jti-new', soon())
@@ -171,9 +183,8 @@ t.test('a backup that takes the place of the database under a gateway breaks no 
   await until(() => succeeds(command(`CREATE DATABASE backup TEMPLATE ${name}`)), 'nothing uses it')
   const { audit } = await openStore(t, postgres, url)
   for (let n = 0; n < 20; n++) await audit.append({ actor, action: 'lost' })
-  const reasons: string[] = []
-  const note = ({ reason = '' }: { reason?: string }) => void reasons.push(reason)
-  const log = { ...quiet, info: () => undefined, warn: note, error: note } as never
+  const { log, said } = keepingLog()
+  const warned = (wanted: string) => said.some(({ reason }) => reason === wanted)
   const watch = createAuditWatch(audit, log, { everyMs: 20, lookMs: 20 })
   t.teardown(watch.close)
   await until(() => watch.last().state === 'ok' && watch.last().entries === 20)
@@ -181,10 +192,10 @@ t.test('a backup that takes the place of the database under a gateway breaks no 
   await command(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
   await until(() => succeeds(command(`ALTER DATABASE ${name} RENAME TO former`)))
   await command(`ALTER DATABASE backup RENAME TO ${name}`)
-  await until(() => reasons.includes('audit-lost'), 'the loss is noticed')
+  await until(() => warned('audit-lost'), 'the loss is noticed')
   await until(() => watch.last().entries === 0)
   t.match(watch.last(), { state: 'ok', firstBroken: undefined })
-  t.notOk(reasons.includes('audit-broken'))
+  t.notOk(warned('audit-broken'))
 })
 
 t.test('revoking twice keeps the later end, and what has expired is forgotten', async t => {
@@ -267,67 +278,43 @@ t.test('a listener whose LISTEN is never answered is replaced', async t => {
 })
 
 t.test('a token and its refreshed copy are one session, last used when the later one was', async t => {
-  const { database, users } = await openStore(t, postgres)
-  const { user } = await users.syncPerson({ ...maria, subject: 'refreshed' })
-  const liveLogins = createLiveLogins(database)
+  const { user, liveLogins, use } = await startPerson(t)
   const now = Math.floor(Date.now() / 60_000) * 60
-  const login = {
-    userId: user.id,
-    provider: 'ldap',
-    version: 0,
-    createdAt: now - 600,
-    expiresAt: now + 3600
-  } as const
-  const use = (tokenId: string, secondsAgo: number) => ({ ...login, tokenId, usedAt: (now - secondsAgo) * 1000 })
-  await liveLogins.recordUse([use('copied', 300), use('copied', 120), use('copied', 240), use('other', 180)])
+  const used = (tokenId: string, secondsAgo: number) => use(tokenId, { usedAt: (now - secondsAgo) * 1000 })
+  await liveLogins.recordUse([used('copied', 300), used('copied', 120), used('copied', 240), used('other', 180)])
   const { items } = await liveLogins.list(user.id, { page: 1, pageSize: 10 })
   const agesS = items.map(({ lastUsedAt }) => now - Date.parse(lastUsedAt) / 1000)
   t.same(agesS, [120, 180])
 })
 
-const WAITING =
-  "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-
 t.test('a session that is being ended while its use is recorded does not come back', async t => {
-  const { database, url, users } = await openStore(t, postgres)
-  const { user } = await users.syncPerson({ ...maria, subject: 'ended' })
-  const liveLogins = createLiveLogins(database)
-  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
-  const use = (tokenId: string) => ({ ...login, tokenId, usedAt: Date.now() })
-  await liveLogins.recordUse(['a', 'b'].map(use))
+  const { ask, url, liveLogins, use } = await startPerson(t)
+  const uses = () => ['a', 'b'].map(tokenId => use(tokenId))
+  await liveLogins.recordUse(uses())
   const ending = await openClient(t, url)
   await ending.query("BEGIN; DELETE FROM sessions WHERE jti = 'a'")
   await ending.query("INSERT INTO revocations (jti, expires_at) VALUES ('a', now() + interval '1 hour')")
-  const recording = liveLogins.recordUse(['a', 'b'].map(use))
-  await until(async () => (await postgres.query(WAITING, [], url))[0]?.n === 1, 'it waits')
+  const recording = liveLogins.recordUse(uses())
+  await until(async () => (await countLockWaits(postgres, url)) === 1, 'it waits')
   await ending.query('COMMIT')
   await recording
-  t.match(await postgres.query('SELECT jti FROM sessions', [], url), only({ jti: 'b' }))
+  t.match(await ask('SELECT jti FROM sessions'), only({ jti: 'b' }))
 })
 
 t.test('uses of sessions that are known take no further ids, of which there are 2,147,483,647', async t => {
-  const { database, url, users } = await openStore(t, postgres)
-  const { user } = await users.syncPerson({ ...maria, subject: 'counted' })
-  const liveLogins = createLiveLogins(database)
-  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
-  const use = (tokenId: string) => liveLogins.recordUse([{ ...login, tokenId, usedAt: Date.now() }])
-  for (const tokenId of ['first', 'first', 'first', 'second']) await use(tokenId)
-  const rows = await postgres.query('SELECT jti, id FROM sessions ORDER BY id', [], url)
+  const { ask, liveLogins, use } = await startPerson(t)
+  for (const tokenId of ['first', 'first', 'first', 'second']) await liveLogins.recordUse([use(tokenId)])
+  const rows = await ask('SELECT jti, id FROM sessions ORDER BY id')
   const [first, second] = rows.map(({ id }) => Number(id))
   t.match(rows, [{ jti: 'first' }, { jti: 'second' }])
   t.equal(second, Number(first) + 1)
 })
 
 t.test('a use of a session that another process has recorded is not written again', async t => {
-  const { database, url, users } = await openStore(t, postgres)
-  const { user } = await users.syncPerson({ ...maria, subject: 'written' })
-  const liveLogins = createLiveLogins(database)
-  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
+  const { ask, liveLogins, use } = await startPerson(t)
   const record = async (minute: number, more = {}) => {
-    await liveLogins.recordUse([{ ...login, ...more, tokenId: 'shared', usedAt: minute * 60_000 }])
-    return (
-      await postgres.query('SELECT ctid::text, extract(epoch FROM last_used_at) / 60 AS minute FROM sessions', [], url)
-    )[0]
+    await liveLogins.recordUse([use('shared', { ...more, usedAt: minute * 60_000 })])
+    return (await ask('SELECT ctid::text, extract(epoch FROM last_used_at) / 60 AS minute FROM sessions'))[0]
   }
   const first = await record(10)
   t.same(await record(10), first)
@@ -339,25 +326,14 @@ t.test('a use of a session that another process has recorded is not written agai
 })
 
 t.test('processes that record the same uses at the same time, each in an order of its own, all succeed', async t => {
-  const { database, url, users } = await openStore(t, postgres)
-  const { user } = await users.syncPerson({ ...maria, subject: 'recorded' })
-  const [liveLogins, personalTokens, clients] = [
-    createLiveLogins(database),
-    createPersonalTokenStore(database),
-    createClients(database)
-  ]
+  const { ask, database, url, user, liveLogins, use } = await startPerson(t)
+  const [personalTokens, clients] = [createPersonalTokenStore(database), createClients(database)]
   const usedAt = Date.now()
-  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
-  const logins = ['a', 'b', 'c'].map(tokenId => ({ ...login, tokenId, usedAt }))
+  const logins = ['a', 'b', 'c'].map(tokenId => use(tokenId, { usedAt }))
   const [tokens, accounts]: [PersonalTokenUse[], { id: number; usedAt: number }[]] = [[], []]
   for (const { tokenId: name } of logins) {
-    const wish = {
-      name,
-      profiles: [],
-      areas: [],
-      areaPrincipal: null,
-      expiresAt: new Date(soon() * 1000).toISOString()
-    }
+    const expiresAt = new Date(soon() * 1000).toISOString()
+    const wish = { name, profiles: [], areas: [], areaPrincipal: null, expiresAt }
     const { id } = await personalTokens.create(actor, { user, tokenId: 'a', version: 0 }, wish)
     tokens.push({ personalToken: id, usedAt })
     accounts.push({ id: (await clients.create(actor, wish)).id, usedAt })
@@ -376,7 +352,7 @@ t.test('processes that record the same uses at the same time, each in an order o
   ]
   for (const [table, middle, record] of recorded) {
     await record(false)
-    await postgres.query(`ANALYZE ${table}`, [], url)
+    await ask(`ANALYZE ${table}`)
     const holder = await openClient(t, url)
     await holder.query('BEGIN')
     await holder.query(`SELECT FROM ${table} WHERE ${middle} FOR UPDATE`)
@@ -385,7 +361,7 @@ t.test('processes that record the same uses at the same time, each in an order o
     await holder.query('COMMIT')
     await t.resolves(recording, table)
     const used = `SELECT count(*)::int AS n FROM ${table} WHERE last_used_at > now() - interval '1 hour'`
-    t.same(await postgres.query(used, [], url), [{ n: 3 }])
+    t.same(await ask(used), [{ n: 3 }])
   }
 })
 
@@ -417,11 +393,8 @@ t.test('thousands of sessions of one person end at once, and each until its own 
 })
 
 t.test('logins and access tokens that a fail-over brought back are unlisted once their end is restored', async t => {
-  const { database, users, tokenState } = await openStore(t, postgres)
-  const { user } = await users.syncPerson({ ...maria, subject: 'brought-back' })
-  const [liveLogins, personalTokens] = [createLiveLogins(database), createPersonalTokenStore(database)]
-  const login = { userId: user.id, provider: 'ldap', version: 0, createdAt: soon() - 600, expiresAt: soon() } as const
-  const use = (tokenId: string) => ({ ...login, tokenId, usedAt: Date.now() })
+  const { database, user, tokenState, liveLogins, use } = await startPerson(t)
+  const personalTokens = createPersonalTokenStore(database)
   await liveLogins.recordUse([use('ended'), use('live')])
   const expiresAt = new Date(Date.now() + 86_400_000).toISOString()
   const create = (name: string) =>
