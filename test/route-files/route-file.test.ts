@@ -6,10 +6,9 @@ import t from 'tap'
 import { loadRoutes, RouteFileError } from '../../gateway/route-files/load.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
 import { decideEventOnRoutes } from '../../gateway/routes/socketio-rules.ts'
-import { askerOf } from '../support/askers.ts'
 import { createCertificateAuthority } from '../support/certificates.ts'
 import { only } from '../support/only.ts'
-import { complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
+import { askerOf, complaintsOf, routeFolder, tableOf, UPSTREAMS } from '../support/route-files.ts'
 import { fc } from '../support/worlds.ts'
 
 const load = async (...args: Parameters<typeof routeFolder>) => loadRoutes(await routeFolder(...args), ownRoutes())
