@@ -135,14 +135,6 @@ if (process.geteuid?.() === 0)
     for (const file of files()) chownSync(file, 0, 0)
   })
 
-t.test('a gateway ended by a signal leaves the folder tidy too', async t => {
-  const gateway = another(t, 'gateway', 'hold')
-  t.equal(await gateway.line(), 'open')
-  gateway.child.kill('SIGTERM')
-  await gateway.exited
-  t.same(readdirSync(dataDir), ['postgres'])
-})
-
 // DF-19
 t.test('what a killed gateway left behind is taken over, and nothing that it confirmed is lost', async t => {
   for (let round = 0; round < 3; round++) {

@@ -9,8 +9,6 @@ const say = (line: string) => process.stdout.write(`${line}\n`)
 try {
   const database = await openDatabase({ dataDir, log: quiet, role: role === 'command' ? 'command' : 'gateway' })
   const users = createUsers(database)
-  // Before it says so: what is read of it may be answered with the signal at once.
-  process.once('SIGTERM', () => database.close())
   say('open')
   if (task === 'write') {
     for (let n = 0; ; n++) {
@@ -23,7 +21,6 @@ try {
     await users.revokePerson({ id: null, username: 'command' }, 1)
     await database.close()
   }
-  if (task === 'hold') setInterval(() => undefined, 1_000).unref()
 } catch (error) {
   say(`refused: ${error instanceof Error ? error.message : error}`)
   process.exitCode = 1
