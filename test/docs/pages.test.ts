@@ -175,8 +175,7 @@ for (const file of readdirSync(join(ROOT, 'docs/migrate'))) {
 // Every block of configuration in docs/recipes is run as it stands there, by the lab or by a test.
 const runners = [
   ...readdirSync(join(ROOT, 'tools/lab')).flatMap(file => (file.endsWith('.ts') ? [`tools/lab/${file}`] : [])),
-  'test/forward/forward-auth-nginx.test.ts',
-  'test/access/hosts.test.ts'
+  'test/forward/forward-auth-nginx.test.ts'
 ].map(readPage)
 
 /** By whom the pages are run that no system of the lab has; shell is the matter of shell-lines.test.ts. */

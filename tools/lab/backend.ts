@@ -1,6 +1,7 @@
 // Tries systems behind the gateway: a page of each directly, through the gateway with a bearer token, and in Chromium with a session.
 import { equal, match } from 'node:assert/strict'
 import type { Page } from 'playwright-core'
+import type { User } from '../../gateway/identity.ts'
 import { launchBrowser } from '../../test/support/browser.ts'
 import type { World } from '../../test/support/gateway.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
@@ -31,6 +32,8 @@ interface AskedPage {
 interface Backend extends Omit<System, 'check'> {
   /** Its address in the recipe, if that names others before it. */
   readonly address?: string
+  /** Who asks, beside the person with the id 7. */
+  readonly person?: Partial<User>
   readonly page?: AskedPage
   /** Resolves with its port. */
   start(lab: Lab): Promise<number>
@@ -68,14 +71,14 @@ export const askThreeWays = async (
   return ['directly', 'bearer', 'session in Chromium']
 }
 
-export const backend = ({ address, page, start, check, ...system }: Backend): System => ({
+export const backend = ({ address, person = { id: 7 }, page, start, check, ...system }: Backend): System => ({
   ...system,
   async check(lab) {
     const port = await start(lab)
     const [first = ''] = /127\.0\.0\.1:\d+/.exec(recipeBlock(system.recipe, 'yaml')) ?? []
     const world = await lab.gateway(system.recipe, { [address ?? first]: `127.0.0.1:${port}` })
     const direct = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text()
-    const visit = { lab, world, port, direct, token: await world.tokenFor({ id: 7 }) }
+    const visit = { lab, world, port, direct, token: await world.tokenFor(person) }
     const ways = page === undefined ? [] : await askThreeWays(visit, page)
     return [...ways, ...(await check(visit))]
   }

@@ -9,7 +9,7 @@ import { until } from '../../test/support/until.ts'
 import { backend, openPage } from './backend.ts'
 import { BEHIND_APACHE } from './behind-apache.ts'
 import { BY_PASSWORD } from './by-password.ts'
-import { clientCertificate } from './client-certificate.ts'
+import { clientCertificate, grafanaLike } from './identity-backends.ts'
 import { nginxVersion } from './proxies.ts'
 import { PYTHON_PACKAGES, python, startUvicorn } from './python.ts'
 import { throughPlace } from './sockets/socket-system.ts'
@@ -212,6 +212,7 @@ export const BEHIND: readonly System[] = [
   nginxStatic,
   http10,
   tomcat,
+  grafanaLike,
   clientCertificate,
   ...BY_PASSWORD,
   ...WITH_ASSERTION

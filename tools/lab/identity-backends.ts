@@ -1,14 +1,40 @@
-// A backend that identifies the gateway by its certificate.
+// Backends that identify requests in their own way: by a header that they name, and by the gateway's certificate.
 import { match } from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { createCertificateAuthority } from '../../test/support/certificates.ts'
 import { startNginx } from '../../test/support/nginx.ts'
+import { listen } from '../../test/support/ports.ts'
 import { recipeBlock } from '../../test/support/recipe.ts'
-import { askThreeWays } from './backend.ts'
+import { askThreeWays, backend } from './backend.ts'
 import { nginxVersion } from './proxies.ts'
 import type { System } from './system.ts'
+
+/** Behaves like Grafana's auth proxy: the header names the person; without it, a login page is shown. */
+export const grafanaLike = backend({
+  name: "a backend like Grafana's auth proxy (stand-in)",
+  recipe: 'grafana',
+  version: () => `Node ${process.versions.node}`,
+  person: { username: 'ana', name: 'Ana', profiles: ['Agente', 'Supervisor'] },
+  page: { path: '/grafana/', expected: /<p>Grafana /, identity: /<p>Grafana ldap:ana Ana Agente,Supervisor<\/p>/ },
+  start: lab =>
+    listen(
+      lab,
+      createServer(({ headers }, response) => {
+        const user = headers['x-webauth-user']
+        const known = `<p>Grafana ${user} ${headers['x-webauth-name']} ${headers['x-webauth-groups']}</p>`
+        response.setHeader('content-type', 'text/html').end(user === undefined ? '<p>Grafana login</p>' : known)
+      })
+    ),
+  async check({ world, token }) {
+    const headers = { 'x-webauth-user': 'root', X_WEBAUTH_USER: 'root' }
+    const forged = await world.fetch('/grafana/', { token, headers })
+    match(await forged.text(), /Grafana ldap:ana /)
+    return ['a forged X-WEBAUTH-USER in both spellings']
+  }
+})
 
 const askByTls = (port: number, files: { ca: string; cert?: string; key?: string }): Promise<string> =>
   new Promise((resolve, reject) => {
