@@ -147,14 +147,22 @@ const isOf = (found: unknown, asked: string): found is string => {
   if (found.replace(/\/$/, '') === asked) return true
   const [askedUrl, foundUrl] = [URL.parse(asked), URL.parse(found)]
   if (askedUrl === null || foundUrl === null) return false
-  const [, tenant = '', ...rest] = decodeURI(foundUrl.pathname).replace(/\/$/, '').split('/')
-  const [, askedTenant = '', ...askedRest] = decodeURI(askedUrl.pathname).split('/')
+  const [, tenant = '', ...rest] = pathOf(foundUrl).replace(/\/$/, '').split('/')
+  const [, askedTenant = '', ...askedRest] = pathOf(askedUrl).split('/')
   // A GUID has one spelling there, in lower case.
   if (GUID.test(askedTenant) && tenant !== askedTenant.toLowerCase()) return false
   const isMicrosoft = MICROSOFT.test(askedUrl.origin)
   if (tenant !== TENANT_PLACEHOLDER && !(isMicrosoft && GUID.test(tenant))) return false
   if (isMicrosoft && foundUrl.origin === 'https://sts.windows.net') return rest.length === 0
   return foundUrl.origin === askedUrl.origin && rest.join('/') === askedRest.join('/')
+}
+
+const pathOf = ({ pathname }: URL): string => {
+  try {
+    return decodeURI(pathname)
+  } catch {
+    return pathname
+  }
 }
 
 /** Whether ID tokens of this issuer may come from the provider of CLOUDIDP_ISSUER. */

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs'
 import type { Sealed, SealingSecret } from '../tokens/sealed-keys.ts'
 import { linesOf } from '../values/lines.ts'
-import { readRecord } from '../values/records.ts'
+import { isRecord, readRecord } from '../values/records.ts'
 import { type AuditKey, type AuditKeys, type AuditRow, macOf, walkFrom, walkOver } from './audit-chain.ts'
 import { openAuditKey } from './audit-entry.ts'
 
@@ -90,8 +90,15 @@ const walkLines = async (
 
 const headerOf = (line: string | undefined): ArchiveHeader | undefined => {
   const value = readRecord(line ?? '')
-  const isHeader = FORMATS.some(format => value?.format === format) && Array.isArray(value?.keys)
+  const isOfFormat = FORMATS.some(format => value?.format === format)
+  const isHeader = isOfFormat && Array.isArray(value?.keys) && value.keys.every(isSealedKey)
   return isHeader ? (value as unknown as ArchiveHeader) : undefined
+}
+
+/** The keys are opened before the header can be verified. */
+const isSealedKey = (key: unknown): boolean => {
+  if (!isRecord(key) || typeof key.id !== 'string' || !isRecord(key.sealed)) return false
+  return Object.values(key.sealed).every(copy => isRecord(copy) && typeof copy.box === 'string')
 }
 
 /** Whatever else is wrong with a row, its hash does not fit. */

@@ -1,4 +1,4 @@
-// Stores the access tokens that people create, and reads live ones with their owners: at startup all, then what has changed.
+// Stores people's access tokens, reads live ones with their owners (at startup all, then what has changed), and records last uses.
 import { randomBytes } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, NotFound, TokenRevoked } from '../errors.ts'
@@ -70,7 +70,8 @@ const create = (database: Database, actor: Actor, login: Login, wish: TokenWish)
 
 /**
  * An instance learns of an ended login a moment after it is committed. A token that it creates in between would outlive that
- * end, since it has the person's new version; the lock makes an end that is not committed yet wait, and include the token.
+ * end, since it has the person's new version; the lock makes an end that is not committed yet wait, and include the token. It
+ * also keeps the count of the person's live tokens from being read twice at once.
  */
 const refuseEnded = async (manager: EntityManager, { user, tokenId, version }: Login) => {
   const [row] = await query(manager, LIVE_LOGIN, [rowId(user.id), version, tokenId, user.provider, user.username])
@@ -157,7 +158,7 @@ const LIVE = `
 const LIVE_LOGIN = `
   SELECT FROM users u WHERE u.id = $1 AND NOT u.disabled AND u.lowest_accepted_version <= $2::bigint
     AND u.provider = $4 AND u.username = $5
-    AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $3) FOR SHARE OF u`
+    AND NOT EXISTS (SELECT FROM revocations r WHERE r.jti = $3) FOR NO KEY UPDATE OF u`
 
 const COUNT = `SELECT count(*) AS live ${LIVE}`
 
@@ -181,7 +182,12 @@ interface Use {
 }
 
 /** Records when rows of a table were last used. */
-export const recordLastUse = async (database: Database, table: string, key: string, uses: readonly Use[]) => {
+export const recordLastUse = async (
+  database: Database,
+  table: 'clients' | 'personal_tokens',
+  key: 'user_id' | 'id',
+  uses: readonly Use[]
+) => {
   if (uses.length === 0) return
   // The rows are locked in the order of their ids: several processes record the same ones at once.
   const statement = `

@@ -249,6 +249,7 @@ t.test('the discovered issuer is the configured one, or Microsoft’s own name f
   }
   for (const [issuer, found] of [
     ['https://id.example/a', 'https://id.example/b'],
+    ['https://id.example/a', 'https://id.example/S%E3o'],
     [`${microsoft}/${tenant}/v2.0`, `${microsoft}/${other}/v2.0`],
     [`${microsoft}/corp.example/v2.0`, `${microsoft}/${tenant}/v1.0`],
     ['https://id.example/corp.example/v2.0', `https://id.example/${tenant}/v2.0`],

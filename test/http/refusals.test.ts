@@ -63,7 +63,7 @@ t.test('a navigation gets the same as a page that names the request', async t =>
 })
 
 t.test("a page of a refusal speaks the reader's language, bears the name of the site, and leads on", async t => {
-  // What each page says is shown in test/pages/refusal-page.test.ts.
+  // What each page says is shown in test/pages/page-parts.test.ts.
   const env = { BRAND_NAME: 'Casa <b>', CONTACT, REVEAL_REASON: 'true', FRONTEND_URL: 'https://app.example.org' }
   const world = await start(t, env)
   const token = await world.tokenFor({ profiles: ['Agente'] })

@@ -93,7 +93,7 @@ t.test('refusals that are summed up are on record at a stop, also if sessions ca
   t.equal((await world.fetch('/auth/me', { token })).status, 200)
   await Promise.all(Array.from({ length: 70 }, (_, n) => login(`ninguem${n}`, 'x', `203.0.113.${n}`)))
   // A stop waits a second and a half for the database, which a busy machine needs for the sixty entries themselves.
-  await until(async () => (await refusalsIn(postgres)).details.length === 60)
+  await until(async () => (await refusalsIn(postgres)).details.length >= 60)
   // As while a database that is upgraded changes this table.
   const holder = await openClient(t, postgres.url)
   await holder.query('BEGIN; LOCK TABLE sessions')

@@ -118,6 +118,11 @@ t.test('a changed, shortened, extended or foreign archive is found', async t => 
   }
   const ofEarlier = await portariaHere(['audit', 'verify', `${out}.before`], { env })
   t.equal(ofEarlier.code, 0, 'one that an earlier release has written')
+  for (const keys of [[null], [{ id: 'x' }], [{ id: 'x', sealed: { y: null } }], [{ id: 'x', sealed: { y: {} } }]]) {
+    writeFileSync(`${out}.keys`, JSON.stringify({ ...JSON.parse(header), keys }))
+    const { code, stderr } = await portariaHere(['audit', 'verify', `${out}.keys`], { env })
+    t.match([code, stderr], [2, /is not an archive/], JSON.stringify(keys))
+  }
   const foreign = { JWT_SECRET: 'another secret that is long enough for this' }
   t.equal((await portariaHere(['audit', 'verify', out], { env: foreign })).code, 2)
   t.equal((await portariaHere(['audit', 'verify', out], { env: {} })).code, 2)

@@ -255,6 +255,18 @@ t.test('a login that has ended makes no access token, even on an instance that h
   t.equal((await store.list({}, user.id)).total, 0, 'none is left')
 })
 
+t.test('of wishes for one more access token that arrive at once, one is granted', async t => {
+  const { user, version } = await users.syncPerson(person('nuno'))
+  await ask(`INSERT INTO personal_tokens (user_id, hash, name, profiles, version, expires_at)
+    SELECT ${user.id}, 'nuno ' || i, 'x', '{}', ${version}, now() + '1 day' FROM generate_series(1, 99) i`)
+  const wish = { name: 'x', profiles: [], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
+  const actor = { id: user.id, username: user.username }
+  const making = Array.from({ length: 5 }, () => store.create(actor, { user, tokenId: 'five', version }, wish))
+  const outcomes = await Promise.allSettled(making)
+  t.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1)
+  t.equal((await store.list({}, user.id)).total, 100)
+})
+
 t.test('a login whose person was lost by a fail-over makes no access token of who has the id now', async t => {
   const { user, version } = await users.syncPerson(person('vera'))
   const wish = { name: 'x', profiles: [], expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
