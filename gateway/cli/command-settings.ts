@@ -111,4 +111,4 @@ const SAYS_NOTHING: ReadonlySet<string> = new Set(
 /** Whether this environment configures a gateway, so that its settings are worth checking: also if JWT_SECRET is yet to be filled in. */
 export const hasGatewaySettings = (environment: Environment): boolean =>
   Object.keys(environment).some(name => /^(?:JWT_|LDAP_|CLOUDIDP_|RATE_LIMIT_)/.test(name) && !EXEMPT.test(name)) ||
-  VARIABLES.some(({ name }) => !SAYS_NOTHING.has(name) && (environment[name] ?? '') !== '')
+  VARIABLES.some(({ name }) => !SAYS_NOTHING.has(name) && (environment[name] ?? '').trim() !== '')

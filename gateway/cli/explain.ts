@@ -1,4 +1,4 @@
-// Explains the gateway's decision on a request, with the rule and the line that defines it.
+// Explains the gateway's decision on a request, with the rule and the line that defines it, and lists the headers that the backend gets.
 import { resolve } from 'node:path'
 import { type NamedAsker, readAsker } from '../explain/askers.ts'
 import { countedHost, type Explanation, explain, explanationJson, lineOf } from '../explain/explain.ts'

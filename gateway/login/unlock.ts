@@ -17,7 +17,7 @@ import { getPerson } from '../store/people.ts'
 import { limitKeyOf } from '../values/addresses.ts'
 import { accountRules, decideAccount, type LockoutSettings, livePermits, type PermitRules } from './throttle/permits.ts'
 
-export interface ThrottleSettings extends Pick<Settings, 'loginFailures'> {
+interface ThrottleSettings extends Pick<Settings, 'loginFailures'> {
   readonly ldap: LockoutSettings
 }
 

@@ -1,4 +1,4 @@
-// Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is valid.
+// Keeps the route table in step with the files: each change is read completely, and swapped in only if all of it is valid. Large files are read in a process.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { stat } from 'node:fs/promises'

@@ -1,7 +1,6 @@
 // Reads the OpenTelemetry variables as the standard defines them; the exporter reads its own address and headers.
 import type { Environment } from './reader.ts'
 
-/** Which requests are traced: all, none, or a fraction; `parentBased`: the client's decision takes precedence. */
 /** Which requests are traced: all, none, or a fraction. */
 export type SamplerSettings = Readonly<ReturnType<typeof readSampler>>
 

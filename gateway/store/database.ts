@@ -1,4 +1,4 @@
-// Opens Postgres with its schema up to date, ends every use of it within a deadline, and reserves shares of its connections.
+// Opens Postgres with its schema up to date, ends every use within a deadline, shares its connections out, and binds stores to it.
 import type pg from 'pg'
 import { DataSource, type EntityManager, MigrationExecutor } from 'typeorm'
 import { migrations } from '../../migrations/index.ts'

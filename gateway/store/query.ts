@@ -1,4 +1,4 @@
-// Runs parametrised statements, takes advisory locks, and makes text and JSON from outside safe to store.
+// Runs parametrised statements, reads pages, takes advisory locks, and makes text and JSON from outside safe to store.
 import { createHash } from 'node:crypto'
 import type { EntityManager } from 'typeorm'
 import { BadRequest } from '../errors.ts'

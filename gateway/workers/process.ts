@@ -1,4 +1,4 @@
-// Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads.
+// Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads; systemd is notified.
 import type { Logger } from 'pino'
 import type { Gateway } from '../gateway.ts'
 import { createLog } from '../observe/logging.ts'

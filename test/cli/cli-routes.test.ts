@@ -147,6 +147,7 @@ grants:
   const unchecked = async (of: string, env = {}) =>
     (await portaria(['check', of, '--json'], { env })).json<{ settings: { unchecked: object[] } }>()
   t.equal((await unchecked(needy)).settings.unchecked.length, needs.length)
+  t.equal((await unchecked(needy, { PUBLIC_URL: ' ' })).settings.unchecked.length, needs.length)
   t.same((await unchecked(folder)).settings.unchecked, [])
   t.match(await unchecked(needy, { JWT_SECRET: TEST_SECRET, PUBLIC_URL: 'http://localhost' }), {
     ok: false,

@@ -1,5 +1,5 @@
 // People log in against a real OpenLDAP server, and every failure has its true reason in the log and none elsewhere.
-// LD-01, LD-03, LD-04, LD-06, LD-07, LD-12, LD-13, LD-19, LD-21, LD-23
+// LD-01, LD-03, LD-04, LD-06, LD-07, LD-12, LD-13, LD-14, LD-19, LD-21, LD-23
 import { inspect } from 'node:util'
 import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
@@ -134,4 +134,16 @@ t.test('people who may read nothing but themselves log in all the same, and no r
       t.match(await failureOf(closed.authenticate(login, WRONG)), { reason: 'invalid-credentials', bind: 'refused' })
   t.match(await people.authenticate('maria', strict.password), { name: 'Maria da Silva' })
   t.match(await people.authenticate('twin', strict.password), { username: 'twin' }, 'the namesake is invisible')
+})
+
+t.test("the server's own lock-out closes an account after its threshold, until it is unlocked", async t => {
+  const strict = await startOpenLdap(t, { lockoutThreshold: 3 })
+  const people = createDirectory(strict.settings(), { failureFloorMs: 0 })
+  for (const attempt of [1, 2, 3]) {
+    await failureOf(people.authenticate('maria', WRONG))
+    t.equal(await strict.failureCount('maria'), attempt)
+  }
+  t.match(await failureOf(people.authenticate('maria', strict.password)), { reason: 'account-locked', bind: 'refused' })
+  await strict.unlock('maria')
+  t.match(await people.authenticate('maria', strict.password), { username: 'maria' })
 })

@@ -92,7 +92,7 @@ export const rawWebSocket = async (port: number, options: UpgradeOptions = {}) =
   }
 }
 
-export interface WebSocketPeer {
+interface WebSocketPeer {
   readonly socket: net.Socket
   /** Everything that followed the request. */
   received: Buffer

@@ -452,9 +452,30 @@ t.test('what keeps workers from starting is said once', async t => {
   }
 })
 
-t.test('workers end when their primary is killed', async t => {
-  const { start } = await startWorld(t)
+t.test('each worker keeps to the shares of streams; workers end when their primary is killed', async t => {
+  // 3 and 6 of the 16,384 streams of one target.
+  const shares = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
+  const { port, start, get } = await startWorld(t, shares)
   const gateway = await start()
+  // Each process has a budget of its own: the caps hold in both, and leave room in both.
+  const held: RawWebSocket[] = []
+  const open = async (id: number, from: string) => {
+    const authorization = `Bearer ${await signToken(TEST_SECRET, { id })}`
+    const socket = await rawWebSocket(port, { headers: { authorization, 'x-forwarded-for': from } })
+    held.push(socket)
+    return Number(socket.head().slice(9, 12))
+  }
+  await eachAlone(gateway, async () => {
+    const first = [await open(7, '192.0.2.1'), await open(7, '192.0.2.1'), await open(7, '192.0.2.2')]
+    t.same([...first, await open(7, '192.0.2.3')], [101, 101, 101, 429], 'a person has their share')
+    const second = [await open(8, '192.0.2.1'), await open(8, '192.0.2.1'), await open(8, '192.0.2.1')]
+    t.same(second, [101, 101, 101], 'another opens streams, from the same address too')
+    t.equal(await open(9, '192.0.2.1'), 101)
+    t.same([await open(9, '192.0.2.1'), await open(9, '192.0.2.9')], [429, 101], 'an address has its share')
+    t.equal((await get('/open/x')).status, 200, 'and requests take no place of a stream')
+  })
+  for (const { socket } of held) socket.destroy()
+
   const workers = gateway.workers()
   t.equal(workers.length, 2)
   gateway.signal('SIGKILL')

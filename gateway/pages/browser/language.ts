@@ -1,4 +1,4 @@
-// Chooses the reader's language, Portuguese or English: the one they chose last, or else the one their browser prefers.
+// Chooses the reader's language (the one chosen last, or else the browser's), and writes numbers, times and providers in it.
 import { html, useEffect, useState, type VNode } from './render.ts'
 import { fact } from './session.ts'
 

@@ -20,7 +20,7 @@ export interface Notice {
   readonly isError: boolean
 }
 
-export type Start =
+type Start =
   | { readonly is: 'in'; readonly user: User; readonly isFresh: boolean }
   | { readonly is: 'out'; readonly notice: Notice | undefined }
   /** The gateway does not answer: there may be a session. */
