@@ -54,8 +54,10 @@ t.test('one line tells of each request, whatever became of it', async t => {
   t.ok(Math.abs(Number(allowed.time) - Date.now()) < 60_000)
   for (const field of ['ms', 'upstreamMs', 'gatewayMs']) t.type(allowed[field], 'number', field)
 
-  await world.fetch('/api/8', { token: await world.tokenFor({ profiles: ['Agente'] }) })
+  const refused = await world.fetch('/api/8', { token: await world.tokenFor({ id: 17, profiles: ['Agente'] }) })
   t.match(await requestLine(world, '/api/8'), {
+    requestId: refused.headers.get('x-request-id') ?? 'none',
+    user: 17,
     status: 403,
     decision: 'refuse',
     code: 'GW_FORBIDDEN',

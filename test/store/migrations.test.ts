@@ -1,3 +1,4 @@
+// Every schema from the first on is stepped up with its data, and still takes what gateways of the first one send.
 import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { DataSource } from 'typeorm'
@@ -22,6 +23,7 @@ interface FirstPerson {
   readonly areas: readonly string[]
 }
 
+// What a gateway of the first schema (migrations 0001 and 0002) sends, word for word: newer schemas must still take it.
 const UPDATE = `
   UPDATE users u SET
     provider = CASE WHEN u.disabled THEN u.provider ELSE l.provider END,

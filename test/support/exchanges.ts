@@ -1,4 +1,4 @@
-// Makes an exchange of a request's line and fields, without a connection, for the steps that only check it.
+// Makes an exchange of a request's line and fields, without a connection, and own hosts, for the steps that only check them.
 import { createHostLogin } from '../../gateway/access/host-login.ts'
 import { createOwnHosts } from '../../gateway/access/own-hosts.ts'
 import { createClientAddress, createRequestHost } from '../../gateway/http/client-address.ts'

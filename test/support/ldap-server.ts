@@ -1,4 +1,4 @@
-// Speaks LDAP on loopback as its caller says: rightly, or silent, slow, garbled, broken off, refusing, lying.
+// Speaks LDAP on loopback as its caller says: rightly, or silent, slow, garbled, broken off, refusing, lying; reads why a login failed.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { BerWriter } from 'ldapts'

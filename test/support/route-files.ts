@@ -1,4 +1,4 @@
-// Writes route files into a temporary folder, removed when the test ends.
+// Writes route files into a temporary folder, removed when the test ends, and makes the people that they tell apart.
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'

@@ -2,7 +2,7 @@
 const TICK_MS = 5
 
 /** From now on: the longest by which a turn of the event loop came late, in milliseconds; asked once, at the end. */
-const watchLateness = () => {
+export const watchLateness = () => {
   let latestMs = 0
   let tickedAt = performance.now()
   const tick = () => {

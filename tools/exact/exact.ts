@@ -1,9 +1,9 @@
 // Answers whether three gateways with busy cores and a freezing Redis admit exactly `max`, ten times in a row: `npm run exact`.
 import { styleText } from 'node:util'
+import { BUSY_MAX, BUSY_WINDOWS, floodBusyGateways, startBusyGateways } from '../../test/support/busy-limit.ts'
 import { startPostgres } from '../../test/support/postgres.ts'
 import { startRedis } from '../../test/support/redis.ts'
 import { startTool } from '../teardown.ts'
-import { BUSY_MAX, BUSY_WINDOWS, floodBusyGateways, startBusyGateways } from './busy-limit.ts'
 
 const RUNS = 10
 /** In all, of runs that are repeated because Redis counted as away. */

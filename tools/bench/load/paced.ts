@@ -71,9 +71,12 @@ export const sendPaced = (port: number, path: string, token: string, { rate, sec
     clearInterval(timer)
     clearTimeout(deadline)
     for (const slot of free) slot.close()
+    const missing = total - answered
+    // What is answered late sends no more.
+    sent = total
     const sorted = latencies.subarray(0, counted).sort()
     return {
-      failed: failed + (total - answered),
+      failed: failed + missing,
       p50Ms: percentile(sorted, 0.5),
       p99Ms: percentile(sorted, 0.99),
       heldUpMs

@@ -27,8 +27,8 @@ const transfer = async ({ token }: World, { name, port }: Peer, direction: 'down
     agent: false
   })
   const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
-  await pipeline(Readable.from(blocks(isUp ? bytes : 0)), outgoing)
-  const [response] = await answered
+  const sent = pipeline(Readable.from(blocks(isUp ? bytes : 0)), outgoing)
+  const [[response]] = await Promise.all([answered, sent])
   let [received, text] = [0, '']
   for await (const chunk of response) {
     received += chunk.length

@@ -62,6 +62,7 @@ const startAsking = ({ token, teardown }: World, { port, pid }: Peer, echoPath: 
   const open = (path: string) => {
     const headers = { authorization: `Bearer ${token}` }
     const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, { headers, perMessageDeflate: false })
+    socket.on('error', error => fail(error.message))
     return socket.on('message', noteEcho).on('close', code => fail(`closed with ${code}`))
   }
   const socket = echoPath === '' ? undefined : open(echoPath)

@@ -1,11 +1,12 @@
 // Floods three gateways before one Redis on a machine whose cores are all busy, and counts how many each window admitted.
 import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
-import { type GatewayProcess, routeFile, startGatewayProcess } from '../../test/support/gateway-process.ts'
-import type { TestRedis } from '../../test/support/redis.ts'
-import { connect } from '../bench/load/http-client.ts'
+import { connect } from '../../tools/bench/load/http-client.ts'
+import { type GatewayProcess, routeFile, startGatewayProcess } from './gateway-process.ts'
+import type { TestRedis } from './redis.ts'
 
 export const BUSY_MAX = 100
 /** The first, one in which Redis freezes, and the one after it. */
@@ -18,8 +19,12 @@ const BURST_SHARE = 0.7
 
 type Teardown = Pick<Test, 'teardown'>
 
-/** A client sends one request after the other, to each gateway in turn; the times of those that were not limited. */
-const floodFrom = async (ports: readonly number[], address: string, until: number) => {
+/**
+ * A client sends one request after the other, to each gateway in turn; the times of those that were not limited.
+ *
+ * @param pauseMs after each refusal; what a window has left is asked for without a pause
+ */
+export const floodFrom = async (ports: readonly number[], address: string, until: number, pauseMs = 0) => {
   const slots = await Promise.all(ports.map(port => connect(port, address)))
   const admittedAt: number[] = []
   let sent = 0
@@ -28,17 +33,18 @@ const floodFrom = async (ports: readonly number[], address: string, until: numbe
     const status = await new Promise<number>(done => slot?.send('GET /x HTTP/1.1\r\nHost: gw\r\n\r\n', done))
     if (status !== 429 && status !== 401) throw new Error(`${address} got ${status}`)
     if (status !== 429) admittedAt.push(performance.now())
+    else if (pauseMs > 0) await delay(pauseMs)
   }
   for (const slot of slots) slot.close()
-  return { address, admittedAt }
+  return { address, sent, admittedAt }
 }
 
 /** How many were admitted in each burst: a window's permits go at once, then there is silence until the next. */
-const burstsOf = (times: readonly number[]): number[] => {
+export const burstsOf = (times: readonly number[], windowMs: number): number[] => {
   const counts: number[] = []
   let first = Number.NEGATIVE_INFINITY
   for (const at of times.toSorted((a, b) => a - b)) {
-    if (at - first > BURST_SHARE * WINDOW_MS) {
+    if (at - first > BURST_SHARE * windowMs) {
       counts.push(0)
       first = at
     }
@@ -97,7 +103,13 @@ export const floodBusyGateways = async (
   stop()
   const admitted = addresses.map(address => {
     const its = clients.filter(client => client.address === address)
-    return { address, counts: burstsOf(its.flatMap(({ admittedAt }) => admittedAt)) }
+    return {
+      address,
+      counts: burstsOf(
+        its.flatMap(({ admittedAt }) => admittedAt),
+        WINDOW_MS
+      )
+    }
   })
   return { admitted, frozenMs }
 }
