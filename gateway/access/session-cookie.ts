@@ -1,4 +1,4 @@
-// Carries a browser's session in a cookie that scripts cannot read, and accepts it only where that is safe.
+// Carries a browser's session in a cookie that scripts cannot read, and accepts it only where that is safe; knows all cookies of the gateway.
 import { BadOrigin, BadRequest, GatewayError } from '../errors.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { wantsPage } from '../http/own-responses.ts'

@@ -1,4 +1,4 @@
-// Classifies each request field name once: what it means to the gateway, and whether a client may send it upstream.
+// Classifies each request field name once: what it means to the gateway, and whether a client may send it upstream; names fields of caches.
 import { remembered } from '../values/bounded-map.ts'
 
 const words = (text: string): string[] => text.trim().split(/\s+/)

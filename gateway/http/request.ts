@@ -182,6 +182,12 @@ export const fieldValues = (fields: readonly string[], name: string): string[] =
   return values
 }
 
+/** The same, joined (RFC 9110 §5.3). Undefined: not sent. */
+export const fieldValue = (fields: readonly string[], name: string): string | undefined => {
+  const values = fieldValues(fields, name)
+  return values.length === 0 ? undefined : values.join(', ')
+}
+
 /** `[name, value, …]` without some of the fields. */
 export const fieldsWithout = (fields: readonly string[], isLeftOut: (name: string) => boolean): string[] => {
   const kept: string[] = []
@@ -190,10 +196,4 @@ export const fieldsWithout = (fields: readonly string[], isLeftOut: (name: strin
     if (!isLeftOut(name)) kept.push(name, fields[i + 1] ?? '')
   }
   return kept
-}
-
-/** The same, joined (RFC 9110 §5.3). Undefined: not sent. */
-export const fieldValue = (fields: readonly string[], name: string): string | undefined => {
-  const values = fieldValues(fields, name)
-  return values.length === 0 ? undefined : values.join(', ')
 }

@@ -68,7 +68,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
     relay()?.send(to, bytes === undefined ? TEXT : BINARY, bytes ?? Buffer.from(text))
   }
 
-  /** To the client: what was held or caused here, which its reading does not slow down. */
+  /** What was held or caused here: the reading of the side that gets it does not slow it down. */
   const sendAll = (to: Side, packets: readonly string[]) => {
     for (const packet of packets) sendText(to, packet)
   }

@@ -1,4 +1,4 @@
-// Reads addresses and networks as numbers in one form: IPv4 is the IPv4-mapped part of IPv6 (RFC 4291 §2.5.5.2).
+// Reads addresses and networks as numbers in one form: IPv4 is the IPv4-mapped part of IPv6 (RFC 4291 §2.5.5.2); tells which networks hold one.
 import { isIPv4, isIPv6 } from 'node:net'
 import { oncePer } from './bounded-map.ts'
 

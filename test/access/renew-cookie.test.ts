@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createRenewCookie } from '../../gateway/access/renew-cookie.ts'
-import { TokenExpired, TokenStale, Unavailable } from '../../gateway/errors.ts'
+import { type GatewayError, TokenExpired, TokenStale, Unavailable } from '../../gateway/errors.ts'
 import type { Exchange } from '../../gateway/http/exchange.ts'
 import type { Renewed } from '../../gateway/tokens/renew-login.ts'
 import { shiftClocks } from '../support/clocks.ts'
@@ -20,6 +20,7 @@ const start = (t: Test) => {
   const clocks = shiftClocks(t)
   const begun: { tokenId: string; settle: PromiseWithResolvers<Renewed> }[] = []
   const identified: unknown[] = []
+  const refusals = new Map<string, GatewayError>()
   const renew = createRenewCookie({
     cookies: { fieldsOf: token => [`session=${token}`], mayLogIn: ({ method }) => method === 'GET' },
     renewLogin({ tokenId }) {
@@ -30,7 +31,7 @@ const start = (t: Test) => {
     verifiedTokens: {
       check(token, options) {
         identified.push([token, options])
-        return DUE
+        return refusals.get(token) ?? DUE
       }
     },
     renewsAt: login => Date.now() / 1000 + (login === DUE ? -1 : 1)
@@ -41,7 +42,7 @@ const start = (t: Test) => {
     exchange.sessionHost = 'a.example'
     return Object.assign(exchange, more)
   }
-  return { clocks, begun, identified, renew, by }
+  return { clocks, begun, identified, refusals, renew, by }
 }
 
 t.test('a cookie is renewed once, by a request that does not wait; later responses bring the new cookie', async t => {
@@ -61,6 +62,19 @@ t.test('a cookie is renewed once, by a request that does not wait; later respons
   t.same([first, second, third].map(cookiesOf), Array(3).fill(['session=new']))
   renew(by('another'), undefined)
   t.equal(begun.length, 2)
+})
+
+t.test('a login that has ended meanwhile is neither renewed nor set again', async t => {
+  const { begun, refusals, renew, by } = start(t)
+  const slow = by('old')
+  renew(slow, undefined)
+  begun[0]?.settle.resolve({ token: 'new', identity: FRESH })
+  await turn()
+  const ended = new TokenExpired({ reason: 'expired' })
+  refusals.set('new', ended).set('gone', ended)
+  t.same(cookiesOf(slow), [])
+  t.equal(await renew(by('gone'), STALE), ended)
+  t.equal(begun.length, 1)
 })
 
 t.test('a renewal that is remembered does not keep the head of its request', async t => {

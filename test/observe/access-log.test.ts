@@ -57,6 +57,7 @@ t.test('one line tells of each request, whatever became of it', async t => {
   const refused = await world.fetch('/api/8', { token: await world.tokenFor({ id: 17, profiles: ['Agente'] }) })
   t.match(await requestLine(world, '/api/8'), {
     requestId: refused.headers.get('x-request-id') ?? 'none',
+    route: '/api/*',
     user: 17,
     status: 403,
     decision: 'refuse',
