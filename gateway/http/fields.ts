@@ -69,7 +69,7 @@ const FOREIGN_IDENTITY = words(`
   x-auth-groups x-token-subject x-arr-clientcert teleport-jwt-assertion proxy
 `)
 
-// Fields from which backends take the host or the scheme, whoever sent them, and those in which proxies describe a request.
+// Fields from which backends take the host or the scheme, even if a client sent them, and those in which proxies describe a request.
 const SPOOFABLE = words(`
   x-original-host x-original-method x-original-url x-original-uri front-end-https x-host x-scheme x-url-scheme x-proxied-https
   cf-visitor cloudfront-forwarded-proto x-arr-ssl proxy-auth-cert proxy-ssl-id x-proxyscheme x-proxyhost x-proxyport
