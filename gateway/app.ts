@@ -31,7 +31,7 @@ import { connectionNames, fieldValues, forwardsLeft, type HttpRequest } from './
 import { createHttpServer, type HttpServer } from './http/server.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { DecideOptions } from './routes/decide.ts'
-import type { Route, RouteTable } from './routes/route.ts'
+import { isSocketIo, type Route, type RouteTable, type SocketIoRoute } from './routes/route.ts'
 import type { Upstream } from './routes/upstream.ts'
 import type { RateLimit } from './settings/settings.ts'
 
@@ -54,7 +54,7 @@ interface AppParts {
   /** Origins whose pages may open sockets on any route of the request's host (RFC 6455 §10.2). */
   socketOrigins: (exchange: Exchange) => readonly string[]
   /** The HTTP side of a Socket.IO route. */
-  forwardPolling: (exchange: Exchange, route: Route, upstream: Upstream) => void
+  forwardPolling: (exchange: Exchange, route: SocketIoRoute, upstream: Upstream) => void
   /** Called with each exchange before its first step. */
   onOpen?: ((exchange: Exchange) => void) | undefined
   /** Called once per exchange, when its response has been sent or its client is gone. */
@@ -171,8 +171,8 @@ const createSteps = (parts: AppParts) => {
     // If the client left while a step was waiting, nothing is sent to the backend.
     if (route === undefined || response.isGone) return ANSWERED
     if (route.upstream === undefined) parts.answerOwn(exchange)
-    else if (route.socketio === undefined) parts.forwardHttp(exchange, route, route.upstream)
-    else parts.forwardPolling(exchange, route, route.upstream)
+    else if (isSocketIo(route)) parts.forwardPolling(exchange, route, route.upstream)
+    else parts.forwardHttp(exchange, route, route.upstream)
     return ANSWERED
   }
 

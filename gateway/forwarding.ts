@@ -12,7 +12,7 @@ import { headerLines } from './http/http1/response.ts'
 import { addedHeaders, forwardedLines } from './http/own-responses.ts'
 import type { Observation } from './observe/observation.ts'
 import type { LiveRoutes } from './route-files/live.ts'
-import type { Route, RouteTable } from './routes/route.ts'
+import { isSocketIo, type Route, type RouteTable } from './routes/route.ts'
 import type { Upstream } from './routes/upstream.ts'
 import type { Settings } from './settings/settings.ts'
 import { createForwardSocketIo } from './socketio/forward.ts'
@@ -124,7 +124,7 @@ export const createForwarding = (parts: ForwardingParts) => {
     refusedEvents: refusedEvents.list,
     forwardHttp: createForwardHttp(http),
     forwardUpgrade(exchange: Exchange, route: Route, upstream: Upstream, offer: SocketToken) {
-      if (route.socketio !== undefined) return socketio.onUpgrade(exchange, route, upstream)
+      if (isSocketIo(route)) return socketio.onUpgrade(exchange, route, upstream)
       forwardWebSocket(exchange, route, upstream, withoutPublicTokens(offer, exchange, tokenParts.tokens.isOurs))
     },
     forwardPolling: socketio.onRequest,

@@ -116,6 +116,12 @@ export interface Route extends RouteFlags {
   readonly place: SourceLocation
 }
 
+export interface SocketIoRoute extends Route {
+  readonly socketio: SocketIoOptions
+}
+
+export const isSocketIo = (route: Route): route is SocketIoRoute => route.socketio !== undefined
+
 /**
  * The defaults of a route. Every route is laid out in this order, with the fields that requests read first, because with
  * thousands of routes no CPU cache holds more than what is read together.

@@ -5,7 +5,7 @@ import type { StreamEnd } from '../forward/stream.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Identity, User } from '../identity.ts'
 import type { Instances } from '../instances/instances.ts'
-import type { Route } from '../routes/route.ts'
+import type { Route, SocketIoRoute } from '../routes/route.ts'
 import { namespaceName, namespaceRoute } from '../routes/socketio-rules.ts'
 import type { Target, Upstream } from '../routes/upstream.ts'
 import { ownText } from '../values/bounded-map.ts'
@@ -30,7 +30,7 @@ import { connectErrorPacket, disconnectPacket } from './protocol/packets.ts'
 export type EngineSessionSource = Readonly<ReturnType<typeof sourceOf>>
 
 /** The client and the destination of a session. */
-export const sourceOf = (exchange: Exchange, route: Route, upstream: Upstream, target: Target) => ({
+export const sourceOf = (exchange: Exchange, route: SocketIoRoute, upstream: Upstream, target: Target) => ({
   route,
   upstream,
   target,

@@ -1,7 +1,7 @@
 // Forwards well-formed Engine.IO requests of a Socket.IO route, in sessions that must prove themselves in time.
 import type { Exchange } from '../http/exchange.ts'
 import { asGatewayError } from '../http/own-responses.ts'
-import type { Route } from '../routes/route.ts'
+import type { SocketIoRoute } from '../routes/route.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { contain, every } from '../values/contain.ts'
 import type { SocketIoForwarding } from './engine-session.ts'
@@ -30,9 +30,9 @@ export const createForwardSocketIo = (forwarding: SocketIoForwarding) => {
   }
 
   return {
-    onRequest: (exchange: Exchange, route: Route, upstream: Upstream) =>
+    onRequest: (exchange: Exchange, route: SocketIoRoute, upstream: Upstream) =>
       attempt(exchange, () => polling.onRequest(exchange, route, upstream)),
-    onUpgrade: (exchange: Exchange, route: Route, upstream: Upstream) =>
+    onUpgrade: (exchange: Exchange, route: SocketIoRoute, upstream: Upstream) =>
       attempt(exchange, () => upgrade(exchange, route, upstream)),
     drain: polling.drain,
     close() {

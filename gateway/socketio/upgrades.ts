@@ -1,7 +1,7 @@
 // Handles WebSocket upgrades of a Socket.IO route: a new session, or one that moves over from polling, here or in another process.
 import { BadRequest, orThrow, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Route } from '../routes/route.ts'
+import type { SocketIoRoute } from '../routes/route.ts'
 import { engineFault } from '../routes/socketio-rules.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import { task } from '../values/contain.ts'
@@ -20,6 +20,8 @@ import type { EngineSessions } from './engine-sessions.ts'
 import type { Owners } from './polling/owners.ts'
 import { readEngineQuery } from './protocol/engineio-handshake.ts'
 import { createWebSocketTransport } from './websocket.ts'
+
+type SocketIoUpgrade = UpgradeRequest & { readonly route: SocketIoRoute }
 
 /** A session carried by polling, for which a WebSocket is tried. */
 interface Polled {
@@ -41,6 +43,7 @@ export const createSocketIoUpgrades = (
     { request, open, leave }: { request: UpgradeRequest; open: OpenUpstream; leave: () => void },
     polled: Polled | undefined
   ) => {
+    const { socketio } = engineSession.source.route
     let relay: Relay | undefined
     let isClosed = false
     const takeOver = async (from: Polled) => {
@@ -68,8 +71,8 @@ export const createSocketIoUpgrades = (
       client: client.socket,
       upstream: open.socket,
       requestId: engineSession.source.requestId,
-      maxMessageBytes: request.route.socketio?.maxMessageBytes ?? 1_000_000,
-      messagesPerSecond: request.route.socketio?.messagesPerSecond ?? 0,
+      maxMessageBytes: socketio.maxMessageBytes,
+      messagesPerSecond: socketio.messagesPerSecond,
       idleTimeoutMs: 0,
       mayTake: transport.mayTake,
       reader: { onMessage: transport.onMessage, holder: engineSession.state.holder },
@@ -92,7 +95,7 @@ export const createSocketIoUpgrades = (
   const admit = ({ exchange, upstream }: UpgradeRequest) =>
     orThrow(forwarding.streams.admit({ upstream, userId: undefined, ip: exchange.client.key }))
 
-  const begin = (request: UpgradeRequest, leave: () => void, polled: Polled | undefined, onJoined = () => {}) => {
+  const begin = (request: SocketIoUpgrade, leave: () => void, polled: Polled | undefined, onJoined = () => {}) => {
     const { exchange, route, upstream } = request
     openUpstream(
       forwarding,
@@ -106,7 +109,7 @@ export const createSocketIoUpgrades = (
   }
 
   /** @param given the session that is to move over; undefined: a new one */
-  const upgrade = async (request: UpgradeRequest, given: string | undefined) => {
+  const upgrade = async (request: SocketIoUpgrade, given: string | undefined) => {
     const { exchange, route, upstream } = request
     const reserved: (() => void)[] = []
     const leave = () => {
@@ -133,7 +136,7 @@ export const createSocketIoUpgrades = (
     }
   }
 
-  return (exchange: Exchange, route: Route, upstream: Upstream): Promise<void> => {
+  return (exchange: Exchange, route: SocketIoRoute, upstream: Upstream): Promise<void> => {
     const wrong = checkClientHandshake(exchange)
     if (wrong !== undefined) throw wrong
     const fault = engineFault(route, exchange.method, exchange.path)

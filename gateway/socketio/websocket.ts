@@ -56,7 +56,7 @@ export const createWebSocketTransport = (options: TransportOptions) => {
   /** Each answer is caused by a packet of the client, which the upstream's backpressure does not slow down. */
   const answer = (text: string) => {
     sendText('client', text)
-    const maxUnreadBytes = UNREAD_BYTES + 2 * (engineSession.source.route.socketio?.maxMessageBytes ?? 1_000_000)
+    const maxUnreadBytes = UNREAD_BYTES + 2 * engineSession.source.route.socketio.maxMessageBytes
     const unreadBytes = relay()?.countUnread() ?? 0
     if (unreadBytes > maxUnreadBytes) end('answers-unread')
     else if (engineSession.state.holder.isTooMuch(unreadBytes)) engineSession.end(1013)

@@ -183,7 +183,7 @@ const gateWorld = (now = Date.now, events?: []) => {
     namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'], events }]
   }
   const gate = createPacketGate({
-    route: routeAt('/socket.io/', upstreamAt(1), { socketio }),
+    route: { ...routeAt('/socket.io/', upstreamAt(1)), socketio },
     state,
     identify(token) {
       if (token !== 'good') throw new Unauthenticated()

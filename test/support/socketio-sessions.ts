@@ -59,7 +59,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
   const socketio = { maxMessageBytes: 1e6, messagesPerSecond: 10_000, namespaces: NAMESPACES }
   const upstream = upstreamAt(1)
   const source: EngineSessionSource = {
-    route: routeAt('/socket.io/', upstream, { socketio }),
+    route: { ...routeAt('/socket.io/', upstream), socketio },
     upstream,
     target: targetAt(1),
     path: '/socket.io/',

@@ -49,7 +49,7 @@ const SOCKETIO = {
     events: events && Object.entries(events).map(([name, { roles }]) => ({ name, pattern: undefined, roles }))
   }))
 }
-const ROUTE = routeAt('/socket.io/*', upstreamAt(1), { socketio: SOCKETIO })
+const ROUTE = { ...routeAt('/socket.io/*', upstreamAt(1)), socketio: SOCKETIO }
 const RECOVERY_IDS = createRecoveryIds([])
 
 export const createGateWorld = () => {

@@ -1,7 +1,7 @@
 // Describes what is known of the namespaces and attachments of a Socket.IO session while its packets are checked.
 import type { GatewayError } from '../../errors.ts'
 import type { Identity, User } from '../../identity.ts'
-import type { Route } from '../../routes/route.ts'
+import type { Route, SocketIoRoute } from '../../routes/route.ts'
 import { createHolder, createHolding, TEXT_BYTES } from '../../values/held-memory.ts'
 import type { RecoveryIds } from '../recovery-ids.ts'
 
@@ -67,7 +67,7 @@ export const createGateState = () => {
 }
 
 export interface GateParts {
-  readonly route: Route
+  readonly route: SocketIoRoute
   readonly state: GateState
   readonly requestId: string
   readonly recoveryIds: RecoveryIds

@@ -166,7 +166,7 @@ const createClientPackets = (parts: GateParts, answer: (text: string) => PacketV
 const createUpstreamPackets = (parts: GateParts) => {
   const { state } = parts
   const { namespaces, due } = state
-  const maxHeldLength = burstBytes(parts.route.socketio?.maxMessageBytes ?? 1_000_000)
+  const maxHeldLength = burstBytes(parts.route.socketio.maxMessageBytes)
 
   const confirm = (packet: SocketIoPacket, known: Namespace): PacketVerdict => {
     if (known.phase === 'open') return violation('upstream-connected-twice')

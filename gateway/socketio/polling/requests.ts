@@ -3,7 +3,7 @@ import { BadRequest, MethodNotAllowed } from '../../errors.ts'
 import type { Exchange } from '../../http/exchange.ts'
 import { readBody } from '../../http/own-endpoints.ts'
 import { fieldValue, fieldValues, hasBody } from '../../http/request.ts'
-import type { Route } from '../../routes/route.ts'
+import type { SocketIoRoute } from '../../routes/route.ts'
 import { engineFault } from '../../routes/socketio-rules.ts'
 import type { Upstream } from '../../routes/upstream.ts'
 import { clientHeadFields } from '../../upstream/headers/client-head.ts'
@@ -40,7 +40,7 @@ export const createPollingRequests = (
   const waiting = new Set<() => void>()
   let isDraining = false
 
-  const headFor = (exchange: Exchange, route: Route): string =>
+  const headFor = (exchange: Exchange, route: SocketIoRoute): string =>
     headTemplate(exchange.request.method, (authority, framing) =>
       forwarding.headStart(exchange, route, authority, REWRITTEN, framing)
     )
@@ -53,7 +53,7 @@ export const createPollingRequests = (
     exchange.response.whole({ status, headers }, bytes.toString('latin1'))
   }
 
-  const handshake = async (exchange: Exchange, route: Route, upstream: Upstream) => {
+  const handshake = async (exchange: Exchange, route: SocketIoRoute, upstream: Upstream) => {
     const leaveUnproven = engineSessions.enterUnproven(exchange.client.key)
     try {
       const { target, head, body } = await callUpstream(forwarding.upstreams, {
@@ -86,7 +86,7 @@ export const createPollingRequests = (
     }
   }
 
-  const poll = async (exchange: Exchange, route: Route, given: string) => {
+  const poll = async (exchange: Exchange, route: SocketIoRoute, given: string) => {
     const { ask, ...named } = owners.read(exchange, route, given)
     const { sid } = named
     const release = () => void ask('releasePoll', { sid }).catch(() => undefined)
@@ -101,9 +101,9 @@ export const createPollingRequests = (
     }
   }
 
-  const post = async (exchange: Exchange, route: Route, given: string) => {
+  const post = async (exchange: Exchange, route: SocketIoRoute, given: string) => {
     const { ask, ...named } = owners.read(exchange, route, given)
-    const allowed = route.socketio?.maxMessageBytes ?? 1_000_000
+    const allowed = route.socketio.maxMessageBytes
     // Only who has proven themselves may send much, and it counts as theirs: asked before a body is read that may be long.
     const isShort = Number(exchange.head.contentLength ?? Number.NaN) <= SMALL_BYTES
     const known = isShort ? undefined : await ask('bytesLeft', named)
@@ -124,7 +124,7 @@ export const createPollingRequests = (
     for (const release of waiting) release()
   }
 
-  const onRequest = (exchange: Exchange, route: Route, upstream: Upstream): void | Promise<void> => {
+  const onRequest = (exchange: Exchange, route: SocketIoRoute, upstream: Upstream): void | Promise<void> => {
     const { request, head } = exchange
     const fault = engineFault(route, request.method, exchange.path)
     if (fault === 'engineio-path') throw new BadRequest({ reason: fault })

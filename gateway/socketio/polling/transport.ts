@@ -135,7 +135,7 @@ const COUNTED_PACKETS = 1000
 /** Makes a polling session's polls to the upstream, one at a time, and checks every packet that it answers. */
 const createUpstreamPolls = ({ forwarding, engineSession, record }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = engineSession.source
-  const maxBytes = burstBytes(route.socketio?.maxMessageBytes ?? 1_000_000)
+  const maxBytes = burstBytes(route.socketio.maxMessageBytes)
   /** What has arrived of the answer to the poll. */
   const holding = createHolding(engineSession.state.holder)
   let poll: PendingCall | undefined
@@ -242,7 +242,7 @@ const refusalOf = (reason: string): GatewayError =>
 /** Sends a polling session's POSTs to the upstream one after the other; a client's only if each of its packets may pass. */
 const createPollingPosts = ({ forwarding, record: { sid }, engineSession }: PollingParts, mailbox: Mailbox) => {
   const { upstream, target, route } = engineSession.source
-  const maxMessages = route.socketio?.messagesPerSecond ?? 1000
+  const maxMessages = route.socketio.messagesPerSecond
   let second = 0
   let messages = 0
   /** Both the client's and the gateway's own: an overlap would end the session at the upstream. */
