@@ -3,7 +3,7 @@ import { BadOrigin, type GatewayError } from '../errors.ts'
 import { createCrossOrigins } from '../http/cross-origin.ts'
 import { askingRoute, type Exchange } from '../http/exchange.ts'
 import { answerRefusal, type RefusalPage, type ResponseOptions } from '../http/own-responses.ts'
-import { bearerToken, type RequestHead } from '../http/request.ts'
+import { basicCredentials, bearerToken, type RequestHead } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
 import type { RouteTable } from '../routes/route.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -87,9 +87,6 @@ export const bearerTokenOf = ({ head }: Exchange): string | undefined => {
   return isUsual ? authorization.slice(USUAL_SCHEME.length) : bearerToken(authorization)
 }
 
-/** The scheme in any case (RFC 9110 §11.1), token68 after it. */
-const BASIC = /^Basic +([A-Za-z0-9+/]+={0,2})$/i
-
 /**
  * Browsers send Basic credentials with requests from any page, so pages of other sites must not be able to use them. A page
  * with Referrer-Policy: no-referrer sends `Origin: null` for its own requests too (Fetch, "append a request Origin header").
@@ -109,10 +106,9 @@ export const createBasicToken =
     const { head } = exchange
     if (askingRoute(exchange)?.basic !== true || head.authorization === undefined || head.authorizations !== 1)
       return undefined
-    const credentials = BASIC.exec(head.authorization)?.[1]
-    if (credentials === undefined) return undefined
+    const text = basicCredentials(head.authorization)?.toString('latin1')
+    if (text === undefined) return undefined
     if (isForeign(head, originOf(exchange))) throw new BadOrigin({ reason: 'basic-cross-site' })
-    const text = Buffer.from(credentials, 'base64').toString('latin1')
     const password = text.slice(text.indexOf(':') + 1)
     return isPersonalToken(password) ? password : undefined
   }

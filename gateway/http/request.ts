@@ -68,6 +68,12 @@ const BEARER = /^Bearer +([A-Za-z0-9._~+/-]+=*)$/i
 export const bearerToken = (authorization: string | undefined): string | undefined =>
   authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
 
+/** What Basic credentials (RFC 7617 §2) encode; the scheme is written in any case (RFC 9110 §11.1), and token68 follows it. */
+export const basicCredentials = (authorization: string): Buffer | undefined => {
+  const [, encoded] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization) ?? []
+  return encoded === undefined ? undefined : Buffer.from(encoded, 'base64')
+}
+
 /** Consumes a request's body. */
 export interface BodyConsumer {
   /** The chunk is valid until this returns. */

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import { BadRequest, type GatewayError, LoginThrottled, TokenExpired, Unauthenticated, Unavailable } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
+import { basicCredentials } from '../http/request.ts'
 import type { User } from '../identity.ts'
 import { decode } from '../routes/canonical-path.ts'
 import type { Settings } from '../settings/settings.ts'
@@ -179,8 +180,7 @@ const readTokenRequest = (form: string, authorization: string | undefined) => {
 
 /** Both halves are form-encoded before they are joined (RFC 6749 §2.3.1). */
 const readBasic = (authorization: string) => {
-  const [, encoded = ''] = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization) ?? []
-  const [clientId = '', ...secret] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
+  const [clientId = '', ...secret] = (basicCredentials(authorization)?.toString('utf8') ?? '').split(':')
   return { clientId: formDecode(clientId), secret: formDecode(secret.join(':')) }
 }
 
