@@ -13,10 +13,11 @@ export const measureWork = (): (() => number) => {
   }
 }
 
-/** Milliseconds of CPU of this thread in the longest turn of the event loop until the work is done. */
-export const longestTurnMs = async (work: () => Promise<unknown>): Promise<number> => {
+/** The part of the work, in this thread's CPU time, that the longest turn of the event loop takes: 1 if there is no other. */
+export const longestTurn = async (work: () => Promise<unknown>): Promise<number> => {
   const threadMs = () => process.threadCpuUsage().user / 1000
-  let [longestMs, lastMs, isDone] = [0, threadMs(), false]
+  const beganMs = threadMs()
+  let [longestMs, lastMs, isDone] = [0, beganMs, false]
   const working = work().finally(() => {
     isDone = true
   })
@@ -27,7 +28,7 @@ export const longestTurnMs = async (work: () => Promise<unknown>): Promise<numbe
     lastMs = nowMs
   }
   await working
-  return longestMs
+  return longestMs / (lastMs - beganMs)
 }
 
 let ticks = 0
