@@ -1,6 +1,6 @@
 // Ends sessions on behalf of the cloud provider: OpenID Connect Back-Channel Logout 1.0.
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
-import { BadRequest, NotFound } from '../errors.ts'
+import { BadRequest, NotFound, Unavailable } from '../errors.ts'
 import { FORM, oauthErrorSchema, withForms } from '../http/own-requests.ts'
 import type { ProviderLogout } from '../store/provider-sessions.ts'
 import { object, string } from '../values/json-schema.ts'
@@ -42,14 +42,15 @@ export const providerLogoutRoutes = (app: FastifyInstance, { client, endSessions
           log.info({ ...from, sessions }, 'the cloud provider ended sessions')
           return reply.code(200).send()
         } catch (error) {
-          if (!(error instanceof LogoutTokenError || error instanceof OAuthFailure)) throw error
+          // §2.8: 400 also if the logout failed.
+          const isAway = error instanceof OAuthFailure || error instanceof Unavailable
+          if (!isAway && !(error instanceof LogoutTokenError)) throw error
           // Anyone can send tokens. The access log has a line for each.
           exchange.error = new BadRequest({ reason: 'logout-token', cause: error })
           if (isNews(error.message))
             log.warn({ ...from, reason: 'logout-token', err: error }, 'refused a logout from the cloud provider')
-          // The sender of a logout token does not learn what the provider responded.
-          const description =
-            error instanceof LogoutTokenError ? error.message : 'the logout token cannot be verified at the moment'
+          // The sender of a logout token does not learn what the provider or the database responded.
+          const description = isAway ? 'the logout token cannot be processed at the moment' : error.message
           return reply.code(400).send({ error: 'invalid_request', error_description: description })
         }
       }

@@ -172,6 +172,25 @@ t.test('a logout token that is not right, or was used before, ends nothing', asy
   t.equal(await statusOf(token), 200)
 })
 
+// OA-02
+t.test('a logout that the database does not take is refused as OpenID Connect says, and may be sent again', async t => {
+  provider.profile = { sub: 'gil' }
+  const { token } = await logIn({ sub: 'gil', sid: 's-10' })
+  const logout = await logoutToken({ sub: 'gil', sid: 's-10' })
+  await postgres.query(`
+    CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      RAISE 'no space left' USING ERRCODE = 'disk_full';
+    END $$;
+    CREATE TRIGGER full_disk BEFORE INSERT ON used_logout_tokens EXECUTE FUNCTION full_disk()`)
+  const away = { error: 'invalid_request', error_description: 'the logout token cannot be processed at the moment' }
+  t.same(await post(logout), { status: 400, body: away, store: 'no-store' })
+  await world.logged(({ reason, causes }) => reason === 'logout-token' && /no space left/.test(String(causes)))
+  t.equal(await statusOf(token), 200)
+  await postgres.query('DROP FUNCTION full_disk CASCADE')
+  t.equal((await post(logout)).status, 200)
+  t.equal(await statusOf(token), 401)
+})
+
 t.test('garbage sent as logout tokens does not flood the log: each has its line of the access log alone', async t => {
   for (let n = 0; n < 30; n++) t.equal((await post(`garbage ${n}`)).status, 400)
   const refusals = () => world.log.filter(({ reason }) => reason === 'logout-token')
