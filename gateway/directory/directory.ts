@@ -39,7 +39,6 @@ interface DirectoryOptions {
   readonly open?: (deadline: Deadline) => Promise<LdapConnection>
 }
 
-const MAX_PASSWORD_LENGTH = 1024
 /** The response to a failure is delayed by at least this long anyway. */
 const FAILURE_FLOOR_MS = 250
 
@@ -171,7 +170,7 @@ const SAYS_NO: ReadonlySet<string> = new Set(['no-entry', 'directory-refused', '
 
 /** A simple bind with an empty password succeeds for anyone (RFC 4513 §5.1.2). */
 const checkPassword = (password: string): void => {
-  const isUsable = password.trim() !== '' && !password.includes('\u0000') && password.length <= MAX_PASSWORD_LENGTH
+  const isUsable = password.trim() !== '' && !password.includes('\u0000')
   if (!isUsable) throw new DirectoryFailure('bad-password', 'the password was refused before a bind')
 }
 

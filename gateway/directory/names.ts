@@ -18,7 +18,7 @@ const MAX_LOGIN_LENGTH = 256
  * @param otherSuffixes whether `login@other.example` is a login in itself.
  */
 export const readLogin = (username: string, domain: string | undefined, otherSuffixes = false): LoginName => {
-  if (username.length > MAX_LOGIN_LENGTH) return { refusal: 'bad-login-name' }
+  if ([...username].length > MAX_LOGIN_LENGTH) return { refusal: 'bad-login-name' }
   const folded = foldLogin(username)
   if (folded === undefined) return { refusal: 'bad-login-name' }
   if (domain === undefined) return { login: folded }

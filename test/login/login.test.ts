@@ -132,6 +132,20 @@ t.test('a body that is no user name and password is refused before any directory
   )
 })
 
+t.test('names and passwords of letters beyond the basic plane may be as long as others', async t => {
+  const [letter, key] = ['\u{20000}', '\u{1f511}']
+  for (const [username, password] of [
+    [letter.repeat(256), 'wrong'],
+    ['nobody', key.repeat(1024)]
+  ])
+    t.match(await refusalOf(world, { username, password }), { answer: { status: 401 }, logged: 'invalid-credentials' })
+  for (const [username, password] of [
+    [letter.repeat(257), 'wrong'],
+    ['nobody', key.repeat(1025)]
+  ])
+    t.equal((await login(world, { username, password })).status, 400)
+})
+
 t.test('anyone may read which ways to log in are open', async t => {
   const answer = await world.fetch('/auth/config')
   t.same(await answer.json(), {
