@@ -95,7 +95,7 @@ export const createOAuthClient = (options: OAuthClientOptions) => {
       if (address === undefined || !isAllowedAddress(address, settings.insecure)) return undefined
       const url = new URL(address)
       url.searchParams.set('client_id', settings.clientId)
-      url.searchParams.set('post_logout_redirect_uri', settings.successRedirectUrl.split('#', 1)[0] ?? '')
+      url.searchParams.set('post_logout_redirect_uri', settings.successRedirectUrl)
       return url.href
     },
     /** The sessions that a logout token ends. Throws LogoutTokenError, OAuthFailure. */

@@ -37,8 +37,6 @@ interface OAuthRoutesParts {
 
 const START = '/auth/oauth/cloudidp/start'
 const CALLBACK = '/auth/oauth/cloudidp/callback'
-/** A used state is remembered for this much longer, because an instance whose clock is behind still accepts it. */
-const CLOCK_DIFFERENCE_MS = 60_000
 
 /**
  * Registers start and callback. They throw `GW_OAUTH_STATE` (400), `GW_BAD_REQUEST` (400: no code), `GW_OAUTH_FAILED` (401;
@@ -84,7 +82,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     const { requestId, client: from } = request.exchange
     const context = { requestId, ip: from.address, userAgent: request.headers['user-agent'] }
     const { nonce, expiresAt } = returned.state
-    const isFirst = await parts.useOnce(nonce.toString('base64url'), new Date(expiresAt + CLOCK_DIFFERENCE_MS))
+    const isFirst = await parts.useOnce(nonce.toString('base64url'), new Date(expiresAt))
     if (!isFirst) throw refused('state-replayed', returned.end)
     const signedIn = await logIn(returned, context, parts)
     const cookies = (await parts.sessionCookie?.begin(request.exchange, signedIn.token)) ?? []
@@ -174,6 +172,6 @@ const logIn = async (
   }
 }
 
-/** The fragment never reaches a server (RFC 3986 §3.5); one in the setting is replaced. */
+/** The fragment never reaches a server (RFC 3986 §3.5). */
 const successUrl = (address: string, { token, user }: SignedIn): string =>
-  `${address.split('#', 1)[0]}#auth=${Buffer.from(JSON.stringify({ token, user })).toString('base64url')}`
+  `${address}#auth=${Buffer.from(JSON.stringify({ token, user })).toString('base64url')}`

@@ -19,9 +19,6 @@ interface HostSessionParts {
   readonly useOnce: (id: string, expiresAt: Date) => Promise<boolean>
 }
 
-/** A used code is remembered for this much longer, because an instance whose clock is behind still accepts it. */
-const CLOCK_DIFFERENCE_MS = 60_000
-
 const redirect = (reply: FastifyReply, location: string, setCookies: string[]) =>
   reply.code(302).headers({ location, 'set-cookie': setCookies }).send()
 
@@ -49,8 +46,7 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
     if (redeemed === undefined && exchange.query !== '') return redirect(reply, '/auth/session', [])
     if (redeemed === undefined) throw new OAuthState({ reason: 'host-code' })
     const { id, expiresAt, login, path } = redeemed
-    if (!(await parts.useOnce(id, new Date(expiresAt + CLOCK_DIFFERENCE_MS))))
-      throw new OAuthState({ reason: 'host-code-replayed' })
+    if (!(await parts.useOnce(id, new Date(expiresAt)))) throw new OAuthState({ reason: 'host-code-replayed' })
     const { token } = await parts.renewLogin(login)
     // The login may have ended since the code was made.
     orThrow(parts.verifiedTokens.check(token, { allowStale: true, host }))

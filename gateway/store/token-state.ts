@@ -203,6 +203,7 @@ const PORTION = 5_000
 
 type Purge = readonly [table: string, condition: string]
 
+// An instance whose clock is behind still accepts what has expired.
 const EXPIRED = "expires_at < now() - interval '5 minutes'"
 
 const DELETED: readonly Purge[] = [

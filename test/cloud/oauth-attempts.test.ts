@@ -173,11 +173,11 @@ t.test('the redirect address is the configured one, byte for byte, whatever the 
 
 // OA-08
 t.test('after the login the browser goes to the configured address and nowhere else', async t => {
-  const successRedirectUrl = 'https://app.example.org/login?lang=pt#old'
+  const successRedirectUrl = 'https://app.example.org/login?lang=pt'
   const { browser, returned } = await startLogin(t, { cloudidp: { successRedirectUrl } })
   const done = await browser.get(`${returned}&next=//evil.example`)
   const location = done.headers.get('location') ?? ''
-  t.ok(location.startsWith('https://app.example.org/login?lang=pt#auth='), 'a fragment of the setting gives way')
+  t.ok(location.startsWith('https://app.example.org/login?lang=pt#auth='))
   t.equal(readFragment(location).token, 'token-of-subject-1')
 })
 

@@ -207,10 +207,13 @@ t.test('revoking twice keeps the later end, and what has expired is forgotten', 
     await t.rejects(tokenState.revokeToken(jti, expiresAt), { code: 'GW_BAD_REQUEST' })
   await tokenState.revokeToken('old', Math.floor(Date.now() / 1000) - 3_600)
   await memory.useOAuthState('old', new Date(Date.now() - 3_600_000))
+  const aMinuteAgo = new Date(Date.now() - 60_000)
+  await memory.useOAuthState('late', aMinuteAgo)
   await tokenState.purgeExpired()
   const left =
     'SELECT (SELECT count(*)::int FROM revocations) AS tokens, (SELECT count(*)::int FROM used_oauth_states) AS states'
-  t.same(await postgres.query(left, [], url), [{ tokens: 1, states: 0 }])
+  t.same(await postgres.query(left, [], url), [{ tokens: 1, states: 1 }])
+  t.equal(await memory.useOAuthState('late', aMinuteAgo), false, 'kept for an instance whose clock is behind')
 })
 
 t.test('an address is known after a success, for that login alone and 180 days, and the latest are kept', async t => {
