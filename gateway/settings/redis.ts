@@ -71,7 +71,8 @@ const readClientPair = (reader: Reader): { readonly cert?: string; readonly key?
  */
 export const parseRedisUrl = (url: string): RedisAddress | { readonly mistake: string } => {
   const { scheme, userinfo = '', hosts = '', path = '', socket, query } = FORM.exec(url)?.groups ?? {}
-  const parameters = new URLSearchParams(query ?? '')
+  // A `+` is itself where text is percent-encoded; in forms it is a blank.
+  const parameters = new URLSearchParams(query?.replaceAll('+', '%2B'))
   if (socket !== undefined) return unixSocket(socket, parameters)
   if (scheme === undefined) return { mistake: FORMS }
   const access = accessOf(userinfo, scheme.startsWith('rediss'))

@@ -607,6 +607,8 @@ t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
     ],
     ['redis-sentinel://:pw@s1,s2:26380/mymaster/3?sentinelPassword=x', { kind: 'sentinel', name: 'mymaster', db: 3 }],
     ['redis-sentinel://s1,s2:26380/m', { sentinels: [server('s1', 26_379), server('s2', 26_380)] }],
+    ['redis-sentinel://s1/m?sentinelPassword=x+y', { sentinelPassword: 'x+y' }],
+    ['unix:/r.sock?password=a+b%20c%2Bd', { kind: 'unix', path: '/r.sock', password: 'a+b c+d' }],
     ['redis-sentinel://:pw@s1/m?sentinelPassword=x', { username: undefined, password: 'pw', sentinelPassword: 'x' }],
     ['rediss-cluster://n1:7000,n2', { nodes: [server('n1', 7000), server('n2', 6379)], tls: true }]
   ] as const)
