@@ -35,8 +35,8 @@ const otherMethods = (table: RouteTable, route: Route): Complaint[] => {
     if (other === undefined || other.path === route.path) return []
     return sharesUpstream(other, route) && isWeaker(other, route) ? [{ method, other }] : []
   })
-  const worst = Math.max(...[...route.methods].map(harm))
-  if (left.every(({ method }) => harm(method) <= worst)) return []
+  const least = Math.min(...[...route.methods].map(harm))
+  if (left.every(({ method }) => harm(method) <= least)) return []
   return [...Map.groupBy(left, ({ other }) => other)].map(([other, found]) => {
     const names = [...new Set(found.map(({ method }) => method))].join(', ')
     const unknown = other.methods === undefined ? ' and unknown methods' : ''

@@ -108,6 +108,7 @@ t.test('check names what a less strict route leaves open, unless it is usual or 
     [admin('/api/orders/:id, methods: [GET]'), leaves],
     [admin('/api/orders/:id, methods: [GET], accept: [wider-methods]')],
     [admin('/api/written/:id, methods: [POST, PUT, PATCH, DELETE]')],
+    [admin('/api/set/*, methods: [GET, DELETE]'), /leaves POST, PUT, PATCH, OPTIONS and unknown methods/],
     [admin('/api/people/*, methods: [POST]'), /leaves GET, HEAD, PUT, PATCH, DELETE, OPTIONS and unknown methods/],
     [[admin('/api/shown/*, methods: [POST]'), any('/api/shown/*')]],
     [
