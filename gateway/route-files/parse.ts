@@ -12,8 +12,8 @@ import {
   type Scalar,
   type YAMLMap
 } from 'yaml'
-import type { SourceLocation } from '../routes/route.ts'
 import { oncePer } from '../values/bounded-map.ts'
+import type { SourceLocation } from '../values/source-location.ts'
 import { type Complaint, complain } from './complaint.ts'
 
 export interface YamlDocument {
@@ -36,7 +36,7 @@ interface Reading {
 }
 
 const MAX_DEPTH = 32
-const MAX_REPEATED_NODES = 10_000
+const MAX_REPEATED_NODES = 100_000
 
 /** YAML 1.2 core schema without tags, merge keys, cycles, exploding aliases, duplicate keys or further documents. */
 export const readYaml = (text: string, file: string): YamlDocument => {
@@ -66,7 +66,8 @@ export const readYaml = (text: string, file: string): YamlDocument => {
       open: new Set(),
       complaints: faults,
       at: node => locationAt(node?.range?.[0] ?? 0),
-      budget: MAX_REPEATED_NODES
+      // So many that the work grows with the text, not with its square.
+      budget: Math.max(MAX_REPEATED_NODES, text.length)
     }
     const root = document.contents as Node | null
     const value = document.errors.length > 0 ? undefined : toValue(root, reading, 0, false)
@@ -83,8 +84,8 @@ export const readYaml = (text: string, file: string): YamlDocument => {
   }
 }
 
-/** The first one, before which there are only comments and blank lines (YAML 1.2.2 §6.8). */
-const DIRECTIVE = /^\uFEFF?(?:[ \t]*(?:#.*)?\r?\n)*%/
+/** The first one, before which there are only comments and blank lines (YAML 1.2.2 §6.8), as the parser finds it. */
+const DIRECTIVE = /^(?:\uFEFF?[ \t]*(?:#[^\n]*)?\r?\n)*\uFEFF?%/
 
 const TOO_DEEP = 'nested too deeply'
 
@@ -145,7 +146,6 @@ const toValue = (node: Node | null, reading: Reading, depth: number, isRepeated:
 }
 
 const scalarToValue = (node: Scalar, reading: Reading): unknown => {
-  if (typeof node.value === 'bigint') return Number(node.value)
   const placeholder = typeof node.value === 'string' ? PLACEHOLDER.exec(node.value)?.[0] : undefined
   return placeholder === undefined ? node.value : refuse(node, reading, notExpanded(placeholder))
 }

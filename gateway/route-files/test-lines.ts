@@ -5,8 +5,9 @@ import { type Decision, decide } from '../routes/decide.ts'
 import { reasonInWords } from '../routes/decision-words.ts'
 import { NO_GRANTS } from '../routes/grants.ts'
 import type { Parts } from '../routes/in-parts.ts'
-import { matchBeside, type Route, type RouteMatch, type RouteTable, type SourceLocation } from '../routes/route.ts'
+import { matchBeside, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
 import { decideEventOnRoutes, engineFault } from '../routes/socketio-rules.ts'
+import type { SourceLocation } from '../values/source-location.ts'
 import { hostName } from '../values/urls.ts'
 import { type Complaint, complain, formatLocation } from './complaint.ts'
 import { formHint, methodComplaint, outcomeComplaint } from './hints/test-lines.ts'
@@ -18,7 +19,7 @@ interface RouteTest {
 }
 
 const LINE = new RegExp(
-  String.raw`^(?:EVENT\s+(?<namespace>\S+)\s+(?<event>\S+)|(?!EVENT\s)(?<method>[A-Z][A-Z0-9-]*)\s+(?<target>\S+))\s+as\s+(?<who>${WHO})\s+->\s+(?<outcome>\S+)$`
+  String.raw`^(?:EVENT\s+(?<namespace>\S+)\s+(?<event>\S(?:.*?\S)??)|(?!EVENT\s)(?<method>[A-Z][A-Z0-9-]*)\s+(?<target>\S+))\s+as\s+(?<who>${WHO})\s+->\s+(?<outcome>\S+)$`
 )
 const OUTCOMES = ['allow', '400', '401', '403', '404', '405']
 /** Tests must mean the same wherever the files are checked, so they ignore settings: no tenant is trusted. */
@@ -82,7 +83,7 @@ const runLine = (table: RouteTable, line: string, isChecked: (match: RouteMatch)
     ({ route, decision }) =>
       (route === undefined || isChecked({ route, path: route.path })) && String(decision.decision) !== outcome
   )
-  const words = `"portaria explain EVENT ${namespace} ${event} --as '${who}'" says why.`
+  const words = `"portaria explain EVENT ${namespace} '${event}' --as '${who}'" says why.`
   return failed && failure(failed.decision, failed.route, words)
 }
 

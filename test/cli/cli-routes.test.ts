@@ -327,7 +327,7 @@ routes:
       namespaces:
         /messaging:
           roles: [Agente, Supervisor]
-          events: { send: { roles: [Agente] }, "/typing:.*/": {} }
+          events: { send: { roles: [Agente] }, "/typing:.*/": {}, chat message: {} }
         /open: {}
         '/\\/room.*/': { events: { '/.*/': {} } }
 tests:
@@ -342,16 +342,20 @@ tests:
   - EVENT /open disconnect as Agente -> 400
   - EVENT /room7 send as Agente -> allow
   - EVENT /room?x send as Agente -> 400
+  - EVENT /messaging chat message as Supervisor -> allow
+  - EVENT /messaging x as group:"CN=known as x,DC=corp" -> 403
 `
   const folder = await routeFolder(t, { 'routes.yaml': YAML })
   const changed = (from: string, to: string) => routeFolder(t, { 'routes.yaml': YAML.replace(from, to) })
   const wrong = await changed('Supervisor -> 403', 'Supervisor -> allow')
+  const spaced = await changed('chat message as Supervisor', 'chat message as Admin')
   const short = await changed('EVENT /open anything as', 'EVENT /open as')
   const reserved = await changed('send: { roles', 'connect: { roles')
   const at = '--config FOLDER'
   await checkSaid(t, folder, [
     ['check FOLDER', 0],
     [`check ${wrong}`, 1, /routes\.yaml:14:5: the test .* fails: expected allow, got 403 \(role-missing\)/],
+    [`check ${spaced}`, 1, /"portaria explain EVENT \/messaging 'chat message' --as 'Admin'" says why/],
     [`check ${short}`, 1, /EVENT NAMESPACE NAME/],
     [`check ${reserved}`, 1, /no client may send the event "connect/],
     [`explain EVENT /messaging send --as Supervisor ${at}`, 0, /403 GW_FORBIDDEN \(role-missing\)\n.*requires Agente/],

@@ -265,6 +265,19 @@ t.test('a CA file is looked for beside the route file', async t => {
   t.equal((await loadRoutes(folder, ownRoutes())).table.upstreams.get('up')?.ca, ca)
 })
 
+t.test('aliases may repeat a good deal, and in a long file as much as it is long', async t => {
+  const networks = Array.from({ length: 40 }, (_, i) => `10.${i}.0.0/16`)
+  const from = (i: number) => (i === 0 ? `&lan [${networks.join(', ')}]` : '*lan')
+  const routes = Array.from({ length: 300 }, (_, i) => `  - { path: /r${i}, upstream: up, from: ${from(i)} }\n`)
+  const { table } = await load(t, { 'a.yaml': `${UPSTREAMS}routes:\n${routes.join('')}` })
+  t.equal(table.routes.filter(route => route.from?.length === networks.length).length, routes.length)
+  const text = `a: &a [${'x,'.repeat(1000)}]\nroutes: [${'*a,'.repeat(101)}]\n`
+  const isRefused = async (text: string) =>
+    (await complaintsOf(t, { 'a.yaml': text })).some(line => line.includes('aliases repeat too much'))
+  t.equal(await isRefused(text), true)
+  t.equal(await isRefused(`${text}#${'x'.repeat(102_000)}\n`), false)
+})
+
 // CF-02, CF-05, CF-06, CF-08, CF-09
 const bomb = `a0: &a0 [x, x, x, x, x, x, x, x, x]\n${Array.from({ length: 9 }, (_, i) => `a${i + 1}: &a${i + 1} [${Array(9).fill(`*a${i}`).join(', ')}]`).join('\n')}\n`
 const FILE_MISTAKES: Readonly<Record<string, readonly [content: string | Buffer, complaint: string]>> = {
@@ -286,6 +299,12 @@ const FILE_MISTAKES: Readonly<Record<string, readonly [content: string | Buffer,
     '# x\n\n%YAML 1.2\n---\nroutes: []\n',
     '3:1: directives such as %YAML are not allowed'
   ],
+  ...Object.fromEntries(
+    ['# a\u2028b\n', '# a\u2029b\n', '# a\rb\n', '# a\r\n', '# a\n\ufeff', '# a\n\ufeff# b\n'].map(above => [
+      `a directive after ${encodeURIComponent(above)}`,
+      [`${above}%YAML 1.1\n---\nroutes: []\n`, 'directives such as %YAML are not allowed']
+    ])
+  ),
   'a second document': ['routes: []\n---\nroutes: []\n', '2:1: a file must contain only one document'],
   'a list as key': ['? [a, b]\n: 1\nroutes: []\n', '1:3: keys must be plain text'],
   'a prototype at the root': ['__proto__: { routes: [] }\nroutes: []\n', '1:1: unknown key "__proto__"'],
