@@ -47,7 +47,7 @@ export interface LimiterParts {
 
 export type Limiter = ReturnType<typeof createLimiter>
 
-/** 19 MB. */
+/** 22 MB. */
 const MAX_ENTRIES = 2 ** 17
 /** A command without a reply for this long means that Redis is unavailable; requests then do not wait until it is back. */
 const REDIS_TIMEOUT_MS = 100

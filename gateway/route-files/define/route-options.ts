@@ -25,7 +25,8 @@ const RATE_LIMIT = record(
     window: duration('Length of the window.', '1m'),
     by: word(['ip', 'user', 'both'], {
       title: 'ip, user or both',
-      description: 'Whether requests are counted per client address (ip), per person (user) or both.',
+      description:
+        'Whether requests are counted per client address (ip), per person (user) or per pair of these (both).',
       default: 'ip',
       examples: ['user']
     })
