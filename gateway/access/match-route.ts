@@ -8,7 +8,7 @@ import {
   NotImplementedCoding,
   UriTooLong
 } from '../errors.ts'
-import type { RequestHost } from '../http/client-address.ts'
+import { HOST, type RequestHost } from '../http/client-address.ts'
 import { preflightMethod } from '../http/cross-origin.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
 import { readLaxly } from '../http/fields.ts'
@@ -17,10 +17,6 @@ import { isPlainPath } from '../routes/canonical-path.ts'
 import { ELSEWHERE, forwardedPath, matchBeside, type RouteMatch, type RouteTable } from '../routes/route.ts'
 
 const MAX_TARGET_LENGTH = 8192
-
-// host [":" port] of RFC 3986 §3.2.2: a registered name, an IPv4 address, or a bracketed IPv6 address; no user information,
-// and no comma, which some parsers read as the end of the first of several hosts.
-const HOST = /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
 
 const bad = (reason: string): GatewayError => new BadRequest({ reason })
 

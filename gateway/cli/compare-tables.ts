@@ -4,7 +4,7 @@ import { matchTarget } from '../route-files/test-lines.ts'
 import { type DecideOptions, decide } from '../routes/decide.ts'
 import { atOnce } from '../routes/in-parts.ts'
 import { isFromFiles, type Route, type RouteMatch, type RouteTable } from '../routes/route.ts'
-import { candidatesFor, createTrie, shapeOf } from '../routes/route-trie.ts'
+import { asWritten, candidatesFor, createTrie, keepEarlier, shapeOf } from '../routes/route-trie.ts'
 import { type CompareOptions, compareNamespaces } from './compare-namespaces.ts'
 import { compareGrants, compareOptions, compareUpstreams, type Note } from './compare-options.ts'
 import { methodWords, sentence } from './difference-words.ts'
@@ -233,13 +233,7 @@ const weigh = (who: readonly string[], wasRoute: boolean): number =>
 /** The path of the one with precedence. */
 const moreSpecific = (was: Route | undefined, now: Route | undefined, { method, path }: Example): string => {
   if (was === undefined || now === undefined) return (was ?? now)?.path ?? path
-  const both = atOnce(
-    createTrie(
-      [was, now],
-      segment => segment,
-      earlier => earlier
-    )
-  )
+  const both = atOnce(createTrie([was, now], asWritten, keepEarlier))
   const [first] = candidatesFor(both, method, shapeOf(path))
   return typeof first === 'object' ? first.path : now.path
 }

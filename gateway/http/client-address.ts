@@ -157,8 +157,9 @@ export type RequestHost = (
   table: Pick<RouteTable, 'hosts' | 'namesHost'>
 ) => string | undefined
 
-// host [":" port] of RFC 3986 §3.2.2, as match-route requires of Host; a list of several is invalid.
-const ONE_HOST = /^(?:[A-Za-z0-9._~!$&'()*+;=%-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
+// host [":" port] of RFC 3986 §3.2.2: a registered name, an IPv4 address, or a bracketed IPv6 address; no user information,
+// and no comma, which some parsers read as the end of the first of several hosts.
+export const HOST = /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/
 
 /**
  * Selects the host that a request is for, with its port, among those of this gateway; backends receive the same. Any other host
@@ -179,6 +180,6 @@ export const createRequestHost = ({
       if (namesHost(name)) return said.toLowerCase()
     }
     if (allowed.has(said.toLowerCase())) return said
-    return isAny && ONE_HOST.test(said) ? said : publicHost
+    return isAny && HOST.test(said) ? said : publicHost
   }
 }

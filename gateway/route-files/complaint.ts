@@ -1,5 +1,5 @@
 // Collects the mistakes in route files, each with its place, and prints them in order; their words come from where each is found.
-import type { SourceLocation } from '../routes/route.ts'
+import type { SourceLocation } from '../values/source-location.ts'
 
 /** One mistake (or, among warnings, one questionable entry). Lines and columns count from 1. */
 export interface Complaint extends SourceLocation {

@@ -5,8 +5,6 @@ import type { SourceLocation } from '../values/source-location.ts'
 import type { Grants } from './grants.ts'
 import type { Upstream } from './upstream.ts'
 
-export type { SourceLocation } from '../values/source-location.ts'
-
 export interface RouteRateLimit {
   readonly max: number
   readonly windowMs: number
