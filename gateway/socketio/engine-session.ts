@@ -231,6 +231,12 @@ export const createEngineSession = (
     end(code: number) {
       if (!engineSession.isOver) close(namespaceNames(state), code)
     },
+    /** The same, while its transport can still send, but is about to close by itself. */
+    endBeforeClose(code: number) {
+      if (engineSession.isOver) return
+      disconnect(namespaceNames(state), code)
+      leaveWith(isFinal(code))
+    },
     /** Ends it because of a forbidden packet, and logs that. */
     violate(reason: string) {
       // A refused CONNECT has been logged.

@@ -66,6 +66,7 @@ export const createSocketIoUpgrades = (
       engineSession.carryBy('websocket', transport.carrier)
     }
     if (polled === undefined) begin()
+    const logFault = faultLog(forwarding, engineSession.source)
     const client = switchClient(forwarding, request, open)
     relay = forwarding.relays.join({
       client: client.socket,
@@ -76,7 +77,11 @@ export const createSocketIoUpgrades = (
       idleTimeoutMs: 0,
       mayTake: transport.mayTake,
       reader: { onMessage: transport.onMessage, holder: engineSession.state.holder },
-      onFault: faultLog(forwarding, engineSession.source),
+      onFault(from, ending) {
+        logFault(from, ending)
+        // Before the upgrade is complete, only the new transport is affected.
+        if (engineSession.phase === 'websocket') engineSession.endBeforeClose(from === 'client' ? ending.code : 1011)
+      },
       onBreak() {
         if (polled === undefined || !transport.isConfirmed || engineSession.phase !== 'opening') return false
         polled.settle('broken')

@@ -68,6 +68,20 @@ t.test('a client may post as many packets at once as messagesPerSecond allows', 
   )
 })
 
+t.test('a client that sends more by WebSocket than messagesPerSecond allows stays away', async t => {
+  const ends: string[] = []
+  const { connect } = await world(t, socket => void socket.on('disconnect', reason => ends.push(reason)), {
+    messagesPerSecond: 20
+  })
+  const client = await connect(['websocket'])
+  await once(client, 'connect')
+  const ended = once(client, 'disconnect')
+  for (let i = 0; i < 100; i++) client.emit('item', i)
+  t.match(await ended, ['io server disconnect'])
+  await until(() => ends.length > 0, 'the backend is told')
+  t.same(ends, ['client namespace disconnect'])
+})
+
 // RV-49
 t.test('however many packets a server sends in one answer, other work goes on meanwhile', async t => {
   const raw = await startRawUpstream(t)

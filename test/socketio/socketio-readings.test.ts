@@ -120,15 +120,21 @@ t.test('Base64 with line breaks, as the Java client posts it, is taken and goes 
 })
 
 t.test('more packets within a second than the route allows end the session, by either transport', async t => {
-  const { gateway, socket, poll } = await world(t, undefined, { messagesPerSecond: 20 })
+  const { gateway, upstream, socket, poll } = await world(t, undefined, { messagesPerSecond: 20 })
+  const goodbyes = () => upstream.messages.filter(message => message === '1/chat,').length
   const connect = `40/chat,{"token":"${await gateway.tokenFor()}"}`
-  const { say, raw } = await socket()
+  const { say, raw, heard } = await socket()
   say(connect)
   for (let i = 0; i < 50; i++) say('42/chat,["x"]')
   await until(() => raw.closeCode() === 1008, 'closed')
+  t.match(heard(), /41\/chat,.*too many messages/s)
+  await until(() => goodbyes() === 1, 'the backend is told')
   const session = await poll()
   await session.post(connect)
   const flood = Array.from({ length: 50 }, () => '42/chat,["x"]').join('\x1e')
   t.equal((await session.post(flood)).status, 429)
   t.equal((await session.post('42/chat,["x"]')).status, 400, 'the session is over')
+  t.equal(await session.get(), 200)
+  t.match(session.text, '41/chat,')
+  await until(() => goodbyes() === 2, 'the backend is told')
 })
