@@ -259,6 +259,7 @@ t.test('an event passes in no namespace to which the access has ended', async t 
   t.equal(event.verdict, 'drop', 'without an id, nothing is said back')
   const asking = gate.fromClient({ type: '4', text: '42/messaging,7["x"]' })
   t.match(asking, { verdict: 'answer', text: /^43\/messaging,7\[.*GW_FORBIDDEN/ })
+  t.equal(gate.fromClient({ type: '4', text: '43/messaging,1["x"]' }).verdict, 'drop', 'nor an acknowledgement')
 })
 
 t.test('what is on its way to a namespace that the other side has ended is dropped', async t => {
@@ -278,6 +279,22 @@ t.test('what is on its way to a namespace that the other side has ended is dropp
   gate.fromClient({ type: '4', text: '40/messaging,{"token":"good"}' })
   t.equal(gate.fromClient({ type: '4', text: '41/messaging,' }).verdict, 'pass')
   t.same(gate.fromClient({ type: '4', text: '42/messaging,["x"]' }), never, 'a client knows what it has left itself')
+})
+
+t.test('what a client acknowledges in a namespace that is not open goes nowhere, and ends no other', async t => {
+  const { gate } = gateWorld()
+  const say = (text: string) => gate.fromClient({ type: text[0] as '4' | 'b', text })
+  const never = { verdict: 'violation', reason: 'not-connected' }
+  t.same(say('43/other,1["x"]'), never, 'there is no other')
+  t.equal(say('40/messaging,{"token":"good"}').verdict, 'pass')
+  for (const namespace of ['/messaging', '/other']) {
+    t.same(say(`43${namespace},1["x"]`), { verdict: 'drop' }, namespace)
+    t.same(say(`461-${namespace},1["x"]`), { verdict: 'drop' })
+    t.same(say('bAA=='), { verdict: 'drop' }, 'with its attachment')
+  }
+  t.same(say('42/other,1["x"]'), never)
+  t.equal(gate.fromUpstream({ type: '4', text: '40/messaging,{"sid":"x"}' }).verdict, 'pass')
+  for (const text of ['461-/messaging,1["x"]', 'bAA==']) t.same(say(text), { verdict: 'pass' }, text)
 })
 
 t.test('refusals that wait for an attachment of the upstream are bounded', async t => {

@@ -73,6 +73,25 @@ for (const transport of ['polling', 'websocket']) {
     t.same(await open.timeout(5000).emitWithAck('echo', 1), 1)
   })
 
+  t.test(`by ${transport}: what a client acknowledges after it has left a namespace disturbs no other`, async t => {
+    const { gateway, slow, sockets } = await startWorld(t)
+    const manager = new Manager(gateway.url, { transports: [transport], reconnection: false })
+    const auth = { token: await gateway.tokenFor({ id: 7 }) }
+    const open = manager.socket('/open', { auth })
+    const leaving = manager.socket('/slow', { auth })
+    t.teardown(() => open.disconnect())
+    await until(() => slow.isAsked, 'asked')
+    slow.confirm()
+    await until(() => open.connected && leaving.connected, 'both are open')
+    leaving.on('question', (bytes: Buffer, acknowledge: (bytes: Buffer) => void) => {
+      leaving.disconnect()
+      acknowledge(bytes)
+    })
+    for (const asked of sockets.of('/slow').sockets.values()) asked.emit('question', Buffer.from([1]), () => undefined)
+    await until(() => slow.ends.length > 0, 'left')
+    t.same(await open.timeout(5000).emitWithAck('echo', 1), 1)
+  })
+
   t.test(`by ${transport}: a client that gives a CONNECT up and sends another is connected in the end`, async t => {
     const { gateway, slow } = await startWorld(t)
     const manager = new Manager(gateway.url, { transports: [transport], reconnectionDelay: 1 })

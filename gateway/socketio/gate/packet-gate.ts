@@ -144,9 +144,14 @@ const createClientPackets = (parts: GateParts, answer: (text: string) => PacketV
     if (type === CONNECT) return connect(packet)
     if (type === CONNECT_ERROR) return violation('connect-error-from-client')
     const known = namespaces.get(namespace)
-    if (known === undefined) return left.has(namespace) ? decide(packet, DROPPED) : violation('not-connected')
+    const isAck = type === ACK || type === BINARY_ACK
+    if (known === undefined) {
+      // A stock client also acknowledges what it received before it left, which must not end its other namespaces.
+      const isLate = left.has(namespace) || (isAck && namespaces.size > 0)
+      return isLate ? decide(packet, DROPPED) : violation('not-connected')
+    }
     if (type === EVENT || type === BINARY_EVENT) return event(packet, known)
-    if (type === ACK || type === BINARY_ACK) return decide(packet, PASSED)
+    if (isAck) return decide(packet, known.phase === 'open' ? PASSED : DROPPED)
     if (packet.rest !== '') return violation('malformed-packet')
     leaveNamespace(parts, namespace)
     return PASSED
