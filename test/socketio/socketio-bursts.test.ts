@@ -1,5 +1,5 @@
 // Bursts pass as the stock server and client send them: bytes are bounded, not packets. An orderly goodbye is no fault.
-import type { Socket as ServerSocket } from 'socket.io'
+import type { ServerOptions, Socket as ServerSocket } from 'socket.io'
 import { io } from 'socket.io-client'
 import t, { type Test } from 'tap'
 import { routesTo, startGateway } from '../support/gateway.ts'
@@ -12,8 +12,13 @@ import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 
-const world = async (t: Test, onConnection: (socket: ServerSocket) => void, more: object = {}) => {
-  const { sockets, url } = await startStockServer(t)
+const world = async (
+  t: Test,
+  onConnection: (socket: ServerSocket) => void,
+  more: object = {},
+  options: Partial<ServerOptions> = {}
+) => {
+  const { sockets, url } = await startStockServer(t, options)
   sockets.on('connection', onConnection)
   const gateway = await startBehindGateway(t, url, { namespaces: { '/': {} }, ...more }, { postgres })
   const connect = async (transports: string[]) => {
@@ -66,6 +71,16 @@ t.test('a client may post as many packets at once as messagesPerSecond allows', 
     received,
     Array.from({ length: 1200 }, (_, i) => i)
   )
+})
+
+t.test('a client posts no more at once than its route takes, although the backend would take more', async t => {
+  let received = 0
+  const { connect } = await world(t, socket => void socket.on('item', () => received++), {}, { maxHttpBufferSize: 1e8 })
+  const client = await connect(['polling'])
+  await once(client, 'connect')
+  for (let i = 0; i < 30; i++) client.emit('item', 'x'.repeat(100_000))
+  await until(() => received === 30 || !client.connected, 'all have arrived')
+  t.equal(received, 30)
 })
 
 t.test('a client that sends more by WebSocket than messagesPerSecond allows stays away', async t => {

@@ -6,7 +6,7 @@ import { Unauthenticated } from '../../gateway/errors.ts'
 import { createGateState, newNamespace } from '../../gateway/socketio/gate/gate-state.ts'
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { readEnginePayload } from '../../gateway/socketio/protocol/engineio.ts'
-import { readEngineQuery, readHandshake } from '../../gateway/socketio/protocol/engineio-handshake.ts'
+import { openForClient, readEngineQuery, readHandshake } from '../../gateway/socketio/protocol/engineio-handshake.ts'
 import { eventName, readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { person, routeAt, upstreamAt } from '../support/routes.ts'
@@ -210,6 +210,12 @@ t.test('a handshake says how long a session may be silent; one without sense cou
   for (const no of [undefined, '1000', 0, 3_600_000])
     t.equal(read({ pingInterval: no, pingTimeout: no })?.pollMs, 45_000)
   for (const body of ['', '{}', '4{"sid":"a"}', '0x', '0null', '0{}']) t.equal(readHandshake(body), undefined, body)
+})
+
+t.test('a client is told the smaller limit of a POST, the one of its route or of its backend', async t => {
+  t.equal(openForClient('0{"sid":"a","maxPayload":9,"x":[1]}', 'b', 5), '0{"sid":"b","maxPayload":5,"x":[1]}')
+  t.equal(openForClient('0{"sid":"a","maxPayload":9}', 'b', 10), '0{"sid":"b","maxPayload":9}')
+  t.equal(openForClient('0{"sid":"a"}', 'b', 5), '0{"sid":"b"}')
 })
 
 t.test('an acknowledgement names any event, and a name may be escaped', async t => {

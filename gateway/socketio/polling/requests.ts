@@ -10,7 +10,7 @@ import { clientHeadFields } from '../../upstream/headers/client-head.ts'
 import { createHolder, createHolding, type Holding, SMALL_BYTES } from '../../values/held-memory.ts'
 import { endingAfter, type SocketIoForwarding, sourceOf } from '../engine-session.ts'
 import type { EngineSessions } from '../engine-sessions.ts'
-import { openWithSid, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
+import { openForClient, readEngineQuery, readHandshake } from '../protocol/engineio-handshake.ts'
 import { callUpstream, headTemplate } from './call-upstream.ts'
 import { type PollingResponse, textResponse } from './mailbox.ts'
 import type { Owners } from './owners.ts'
@@ -71,14 +71,13 @@ export const createPollingRequests = (
         return respond(exchange, failureResponse(head, fields))
       const { open, ...record } = opened
       engineSessions.hold(source, { ...record, fields })
-      const given = owners.give(opened.sid)
       // An affinity cookie of the backend, set only in the handshake.
       const context = forwarding.responseContext(route, upstream, exchange.host)
       const cookies = fieldValues(clientHeadFields(head, context), 'set-cookie')
       respond(
         exchange,
         // What follows the open packet would be of a namespace that no one has entered.
-        textResponse(fields, given === opened.sid ? open : openWithSid(open, given)),
+        textResponse(fields, openForClient(open, owners.give(opened.sid), route.socketio.maxMessageBytes)),
         cookies.flatMap(cookie => ['set-cookie', cookie])
       )
     } finally {

@@ -49,8 +49,10 @@ export const readHandshake = (body: string) => {
 const durationOr = (usual: number, value: unknown): number =>
   typeof value === 'number' && value > 0 && value < 3_600_000 ? value : usual
 
-/** The same open packet with another session id. */
-export const openWithSid = (open: string, sid: string): string => {
-  const values = JSON.parse(open.slice(1)) as object
-  return `0${JSON.stringify({ ...values, sid })}`
+/** The same open packet with another session id, and no more allowed for a POST of several packets than the gateway takes. */
+export const openForClient = (open: string, sid: string, maxBytes: number): string => {
+  const values = JSON.parse(open.slice(1)) as { maxPayload?: unknown }
+  const { maxPayload } = values
+  const changed = typeof maxPayload === 'number' ? { sid, maxPayload: Math.min(maxPayload, maxBytes) } : { sid }
+  return `0${JSON.stringify({ ...values, ...changed })}`
 }
