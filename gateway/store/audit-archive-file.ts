@@ -91,9 +91,14 @@ const walkLines = async (
 const headerOf = (line: string | undefined): ArchiveHeader | undefined => {
   const value = readRecord(line ?? '')
   const isOfFormat = FORMATS.some(format => value?.format === format)
-  const isHeader = isOfFormat && Array.isArray(value?.keys) && value.keys.every(isSealedKey)
+  const isHeader = isOfFormat && Array.isArray(value?.keys) && value.keys.every(isSealedKey) && isPlain(value)
   return isHeader ? (value as unknown as ArchiveHeader) : undefined
 }
+
+/** The key vouches for these, separated by blanks: none may be missing, and no text may pass for two of them. */
+const isPlain = ({ first, last, unknown = 0, previousHash, lastHash, writtenAt }: Record<string, unknown>): boolean =>
+  [first, last, unknown].every(Number.isInteger) &&
+  [previousHash, lastHash, writtenAt].every(text => typeof text === 'string' && !text.includes(' '))
 
 /** The keys are opened before the header can be verified. */
 const isSealedKey = (key: unknown): boolean => {

@@ -118,10 +118,13 @@ t.test('a changed, shortened, extended or foreign archive is found', async t => 
   }
   const ofEarlier = await portariaHere(['audit', 'verify', `${out}.before`], { env })
   t.equal(ofEarlier.code, 0, 'one that an earlier release has written')
-  for (const keys of [[null], [{ id: 'x' }], [{ id: 'x', sealed: { y: null } }], [{ id: 'x', sealed: { y: {} } }]]) {
-    writeFileSync(`${out}.keys`, JSON.stringify({ ...JSON.parse(header), keys }))
-    const { code, stderr } = await portariaHere(['audit', 'verify', `${out}.keys`], { env })
-    t.match([code, stderr], [2, /is not an archive/], JSON.stringify(keys))
+  const badKeys = [[null], [{ id: 'x' }], [{ id: 'x', sealed: { y: null } }], [{ id: 'x', sealed: { y: {} } }]]
+  const merged = { unknown: undefined, writtenAt: `${earlier.writtenAt} ${unknown}` }
+  for (const damage of [...badKeys.map(keys => ({ keys })), { first: undefined }, { first: '1' }, merged]) {
+    const forged = [JSON.stringify({ ...JSON.parse(header), ...damage }), ...entries.slice(0, 6), disowned]
+    writeFileSync(`${out}.header`, [...forged, ...entries.slice(7)].join('\n'))
+    const { code, stderr } = await portariaHere(['audit', 'verify', `${out}.header`], { env })
+    t.match([code, stderr], [2, /is not an archive/], JSON.stringify(damage))
   }
   const foreign = { JWT_SECRET: 'another secret that is long enough for this' }
   t.equal((await portariaHere(['audit', 'verify', out], { env: foreign })).code, 2)
@@ -143,6 +146,22 @@ t.test('the database removes entries only once they are archived, and a forged b
   await t.rejects(postgres.query(again, [], url), { code: '42501' }, 'the number of an entry that is gone')
   t.match(await audit.verify(), { ok: false, firstBroken: 5 })
   t.equal((await archive('2025-01-01')).code, 1)
+})
+
+t.test('no hash of an entry vouches for a beginning, whatever the database calls the hash before it', async t => {
+  const { ask, audit } = await startOld(t, 10)
+  const insert = (id: number, hash: string) =>
+    ask(`INSERT INTO audit_events
+      (id, at, actor_username, action, target, request_id, ip, content_hash, key_id, previous_hash, hash)
+      SELECT ${id}, now(), '', '', '', '', '', '', 'k', last_hash, ${hash} FROM audit_head`)
+  await insert(11, "'portaria audit archived 13 '")
+  t.match(await audit.verify(), { ok: false, firstBroken: 11 })
+  await audit.append({ actor, action: 'x' })
+  await insert(13, '(SELECT content_hash FROM audit_events WHERE id = 12)')
+  await ask(`UPDATE audit_head SET archived = 13, archived_hash = e.content_hash, archived_key = e.key_id,
+    archived_mac = e.hash FROM audit_events e WHERE e.id = 12`)
+  await ask('DELETE FROM audit_events')
+  t.match(await audit.verify(), { ok: false, firstBroken: 13 })
 })
 
 t.test('of two archives into one file at once, one is written, and the other is refused', async t => {

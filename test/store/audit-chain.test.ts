@@ -1,4 +1,5 @@
 // The audit log only grows, tells who did what, and its keyed chain shows when somebody touched it. AD-08
+import { createHmac } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
 import { contentHash, linkHash, macOf, nextRows } from '../../gateway/store/audit-chain.ts'
@@ -96,6 +97,20 @@ t.test('entries that pretend to be of the release before are found, and once che
   await relink(checked, 6, false)
   t.match(await checked.audit.verify(), { ok: false, firstBroken: 6 })
   t.match((await checkAll(checked)).checkpoint, { firstBroken: 6 })
+})
+
+t.test('a log that exists stays whole: a hash is the HMAC of the one before it and of the content', async t => {
+  const { database, audit } = await openStore(t, postgres)
+  for (let n = 0; n < 2; n++) await audit.append({ actor, action: 'x' })
+  await database.read(async manager => {
+    const [key] = keysOf(manager)
+    const rows = await nextRows(manager, 0, 10)
+    t.match(rows, [{ previousHash: '0'.repeat(64) }, { previousHash: rows[0]?.hash }])
+    for (const { previousHash, contentHash: content, hash } of rows) {
+      const linked = createHmac('sha256', key?.secret ?? '').update(previousHash + content)
+      t.equal(linked.digest('hex'), hash)
+    }
+  })
 })
 
 /** What anyone with the database role can do: change an entry, and name a key that does not exist; its hash stays. */
