@@ -52,10 +52,13 @@ const verifyFile = async (cli: Cli, file: string): Promise<Report> => {
 }
 
 const wordsOfFile =
-  ({ ok, first, last, firstBroken }: ArchiveVerdict): Report['text'] =>
-  ({ green, red }) =>
+  ({ ok, first, last, firstBroken, uncheckable }: ArchiveVerdict): Report['text'] =>
+  ({ green, red, yellow }) =>
     ok
-      ? green(`The archive is whole: entries ${first} to ${last}.`)
+      ? [
+          green(`The archive is whole: entries ${first} to ${last}.`),
+          ...uncheckableWords(uncheckable).map(yellow)
+        ].join('\n')
       : red(
           `The archive was changed or is incomplete: entry ${firstBroken} of ${first} to ${last} is missing or has been altered.`
         )
@@ -105,8 +108,9 @@ const wordsOf =
               `${unkeyed} of the last entries were written without the key: by a gateway of the previous release or with another JWT_SECRET, or by somebody with access to the database.`
             )
           ]),
-      ...(uncheckable === undefined
-        ? []
-        : [yellow(`${uncheckable} entries cannot be checked: no secret opens the key that linked them.`)])
+      ...uncheckableWords(uncheckable).map(yellow)
     ].join('\n')
   }
+
+const uncheckableWords = (count: number | undefined): string[] =>
+  count === undefined ? [] : [`${count} entries cannot be checked: no secret opens the key that linked them.`]

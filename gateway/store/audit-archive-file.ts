@@ -3,7 +3,15 @@ import { createReadStream } from 'node:fs'
 import type { Sealed, SealingSecret } from '../tokens/sealed-keys.ts'
 import { linesOf } from '../values/lines.ts'
 import { isRecord, readRecord } from '../values/records.ts'
-import { type AuditKey, type AuditKeys, type AuditRow, macOf, walkFrom, walkOver } from './audit-chain.ts'
+import {
+  type AuditKey,
+  type AuditKeys,
+  type AuditRow,
+  type ChainWalk,
+  macOf,
+  walkFrom,
+  walkOver
+} from './audit-chain.ts'
 import { openAuditKey } from './audit-entry.ts'
 
 export interface ArchiveFacts {
@@ -54,6 +62,8 @@ export interface ArchiveVerdict {
   last: number
   /** Number of the first entry that is missing or differs from what was written, or that follows the last. */
   firstBroken?: number
+  /** Entries whose key no secret opens any more. */
+  uncheckable?: number
 }
 
 /** Throws ArchiveUnreadable, and what the file system refuses. */
@@ -66,20 +76,22 @@ export const verifyArchive = async (file: string, secrets: readonly SealingSecre
     const keys = header.keys.flatMap(key => openAuditKey(key, secrets) ?? [])
     const key = keys.find(({ id }) => id === header.keyId)
     if (key === undefined) throw new ArchiveUnreadable('key')
-    const { first, last } = header
-    const firstBroken = macOf(key, vouched(header)) === header.mac ? await walkLines(lines, header, keys) : first
-    return { ok: firstBroken === undefined, first, last, ...(firstBroken === undefined ? {} : { firstBroken }) }
+    const { first, last, previousHash, unknown } = header
+    const walk = walkFrom(first - 1, previousHash, 0, unknown)
+    const firstBroken = macOf(key, vouched(header)) === header.mac ? await walkLines(walk, lines, header, keys) : first
+    if (firstBroken !== undefined) return { ok: false, first, last, firstBroken }
+    return { ok: true, first, last, ...(walk.unknown > 0 ? { uncheckable: walk.unknown } : {}) }
   } finally {
     stream.destroy()
   }
 }
 
 const walkLines = async (
+  walk: ChainWalk,
   lines: AsyncIterator<string, undefined>,
-  { first, last, previousHash, lastHash, unknown }: ArchiveHeader,
+  { last, lastHash }: ArchiveHeader,
   keys: AuditKeys
 ): Promise<number | undefined> => {
-  const walk = walkFrom(first - 1, previousHash, 0, unknown)
   for (;;) {
     const next = await lines.next()
     if (next.done === true) return walk.number === last && walk.hash === lastHash ? undefined : walk.number + 1
