@@ -134,7 +134,8 @@ const restore = async (manager: EntityManager, { tokens, people }: Lost): Promis
   const ids = people.map(({ userId }) => userId)
   const values = [ids, people.map(({ lowestAccepted }) => lowestAccepted), people.map(({ receivedAt }) => receivedAt)]
   await query(manager, SKIP_VERSIONS, [ids, people.map(({ version }) => version)])
-  await query(manager, SKIP_IDS, [tokens.map(({ jti }) => jti)])
+  await query(manager, SKIP_TOKENS, [tokens.map(({ jti }) => jti)])
+  await query(manager, SKIP_PEOPLE, [ids])
   const restoredPeople = await query(manager, RESTORE_PEOPLE, values)
   await query(manager, END_SESSIONS, values)
   const personal = await query<RevokedToken>(manager, END_PERSONAL, values)
@@ -156,12 +157,20 @@ const SKIP_VERSIONS = `
     WHERE u.access_version < lost.version ORDER BY u.id FOR NO KEY UPDATE OF u)
   UPDATE users u SET access_version = least(greatest(access_version, behind.version), access_version + 1000)
   FROM behind WHERE u.id = behind.id`
+const skipIds = (table: 'personal_tokens' | 'users', last: string): string => {
+  const next = `nextval(pg_get_serial_sequence('${table}', 'id'))`
+  return `
+  WITH lost AS (${last}),
+  behind AS MATERIALIZED (SELECT lost.id AS last, ${next} AS id FROM lost WHERE lost.id IS NOT NULL)
+  SELECT count(${next}) FROM behind, generate_series(behind.id + 1, least(behind.last, behind.id + 100000))`
+}
 // Nor are the ids of ended access tokens: new ones would count as ended.
-const NEXT_ID = "nextval(pg_get_serial_sequence('personal_tokens', 'id'))"
-const SKIP_IDS = `
-  WITH ended AS (SELECT max(substr(jti, 4)::bigint) AS id FROM unnest($1::text[]) AS jti WHERE jti ~ '^pt_[0-9]{1,10}$'),
-  behind AS MATERIALIZED (SELECT ended.id AS last, ${NEXT_ID} AS id FROM ended WHERE ended.id IS NOT NULL)
-  SELECT count(${NEXT_ID}) FROM behind, generate_series(behind.id + 1, least(behind.last, behind.id + 100000))`
+const SKIP_TOKENS = skipIds(
+  'personal_tokens',
+  "SELECT max(substr(jti, 4)::bigint) AS id FROM unnest($1::text[]) AS jti WHERE jti ~ '^pt_[0-9]{1,10}$'"
+)
+// Nor are those of people who are lost themselves: backends would take a new person for one of them.
+const SKIP_PEOPLE = skipIds('users', 'SELECT max(id)::bigint AS id FROM unnest($1::int[]) AS id')
 // Several instances may have heard of the same change; tokens issued since the loss are later than all of that.
 const RESTORE_PEOPLE = `
   INSERT INTO lost_people AS known (user_id, lowest_accepted, heard_at, written_in)

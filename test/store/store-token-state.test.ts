@@ -421,6 +421,14 @@ t.test('an access token that is created after a fail-over is not taken for one t
   t.notOk(tokens.some(({ jti }) => [first.id, second.id].map(id => `pt_${id}`).includes(jti)))
 })
 
+t.test('a new person does not get the id of one whose access had changed and whom a fail-over has lost', async t => {
+  const { users, tokenState } = await openStore(t, postgres)
+  const { user } = await users.syncPerson({ ...maria, subject: 'kept' })
+  const lost = { userId: user.id + 5, version: 1, lowestAccepted: 0, receivedAt: Date.now() / 1000 }
+  await tokenState.restore({ tokens: [], people: [lost] })
+  t.equal((await users.syncPerson({ ...maria, subject: 'new' })).user.id, lost.userId + 1)
+})
+
 t.test('whoever is revoked after a fail-over loses the tokens of the time that was lost too', async t => {
   const { users, tokenState } = await openStore(t, postgres)
   const { user } = await users.syncPerson({ ...maria, subject: 'revoked-after' })
