@@ -40,12 +40,12 @@ export type LiveRoutes = Awaited<ReturnType<typeof createLiveRoutes>>
  */
 export const createLiveRoutes = async (options: LiveRoutesOptions) => {
   const { folder, ownRoutes, log, onReload, quietMs = 2000, pollMs = 500 } = options
-  // Taken before the files are read, so that a save in between is seen as a change.
-  const since = await fingerprint(folder)
   const closing = new AbortController()
   const closed = closing.signal
   /** A replaced certificate takes effect although no route file has changed. */
   let certificateFiles: readonly string[] = []
+  /** Taken before the files are read, so that a save in between is seen as a change. */
+  let seen = ''
   const read = () =>
     readInBackground(folder, closed).catch(error => {
       if (closed.aborted) throw error
@@ -57,18 +57,17 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
     for (let reads = 1; ; reads++) {
       const before = await fingerprint(folder)
       const definitions = await read()
-      if (reads === MAX_READS || (await fingerprint(folder)) === before) return definitions
+      if (reads < MAX_READS && (await fingerprint(folder)) !== before) continue
+      certificateFiles = definitions.certificateFiles
+      seen = [before, ...definitions.certificateStamps].join('\n')
+      return definitions
     }
   }
   const define = async (definitions: RouteDefinitions, upstreamsInUse: RouteTable['upstreams'] = new Map()) => {
     const loaded = await loadDefinitions(definitions, ownRoutes, { ...options, upstreamsInUse })
     return { ...loaded, definitions }
   }
-  const load = async (upstreamsInUse?: RouteTable['upstreams']) => {
-    const definitions = await readUnmixed()
-    certificateFiles = definitions.certificateFiles
-    return define(definitions, upstreamsInUse)
-  }
+  const load = async (upstreamsInUse?: RouteTable['upstreams']) => define(await readUnmixed(), upstreamsInUse)
   let lastError: readonly Complaint[] | undefined
   const refuse = (error: unknown): undefined => {
     if (closed.aborted) return
@@ -123,7 +122,7 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
     alsoWatched: () => certificateFiles,
     quietMs,
     pollMs,
-    since,
+    seen: () => seen,
     onChange: () =>
       void Promise.all([reload(), options.onChange?.()]).catch(error => log.error({ err: error }, 'a reload failed'))
   })

@@ -5,6 +5,7 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Upstream } from '../routes/upstream.ts'
 import { unlessExhausted } from '../values/descriptors.ts'
+import { stampLines } from '../values/file-stamp.ts'
 import { isRecord } from '../values/records.ts'
 import type { SourceLocation } from '../values/source-location.ts'
 import { checkSchema, listOf, type RouteFile } from './check-form.ts'
@@ -30,6 +31,10 @@ export const readRouteFiles = async (folder: string, readsCertificates = true) =
   const complaints: Complaint[] = []
   const texts = await readTexts(folder, complaints)
   const files = texts.flatMap(({ name, text }) => checkFile(name, text, complaints))
+  const pemFiles = files.flatMap(({ name, data }) =>
+    entriesOf(data.upstreams).flatMap(([, upstream]) => certificateFiles(upstream, name))
+  )
+  const certificateStamps = await stampLines(pemFiles)
   const upstreams = await collectUpstreams(files, readsCertificates, complaints)
   const profiles = collectProfiles(files, complaints)
   const warnings: Complaint[] = []
@@ -56,9 +61,9 @@ export const readRouteFiles = async (folder: string, readsCertificates = true) =
     /** When the newest of the files was changed. */
     changedAt: new Date(Math.max(0, ...texts.map(({ changedMs }) => changedMs))),
     /** Absolute names of the certificates and keys that upstreams name, readable or not. */
-    certificateFiles: files.flatMap(({ name, data }) =>
-      entriesOf(data.upstreams).flatMap(([, upstream]) => certificateFiles(upstream, name))
-    ),
+    certificateFiles: pemFiles,
+    /** What they were before they were read. */
+    certificateStamps,
     complaints,
     warnings: hasRoutes && found.length === 0 ? [aboutFile(folder, 'there are no routes')] : warnings
   }

@@ -1,7 +1,7 @@
 // Calls back once the route files of a directory have changed, in whatever way, and have then been left alone for a while.
 import { join } from 'node:path'
 import { everyInTurn } from '../values/contain.ts'
-import { stampOf } from '../values/file-stamp.ts'
+import { stampLines, stampOf } from '../values/file-stamp.ts'
 import { listRouteFiles } from './read.ts'
 
 interface WatchOptions {
@@ -12,14 +12,14 @@ interface WatchOptions {
   readonly quietMs: number
   /** How often names, inodes, sizes and times are compared: links and mounts change without notifications. */
   readonly pollMs: number
-  /** Fingerprint of what is in use. */
-  readonly since: string
+  /** Fingerprint of what was read last, from before it was read. */
+  readonly seen: () => string
   readonly onChange: () => void
 }
 
-export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, since, onChange }: WatchOptions) => {
+export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, seen, onChange }: WatchOptions) => {
   let isClosed = false
-  let known = since
+  let known = seen()
   /** Monotonic milliseconds; undefined: what is in use is what was found last. */
   let changedAt: number | undefined
 
@@ -27,10 +27,10 @@ export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, since, onCha
     const found = await fingerprint(folder, alsoWatched())
     const now = performance.now()
     if (isClosed) return
-    if (found !== known) {
-      known = found
-      changedAt = now
-    } else if (changedAt !== undefined && now - changedAt >= quietMs) {
+    const isChange = found !== known && found !== seen()
+    known = found
+    if (isChange) changedAt = now
+    else if (changedAt !== undefined && now - changedAt >= quietMs) {
       changedAt = undefined
       onChange()
     }
@@ -51,7 +51,6 @@ export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, since, onCha
 /** One line per file, following links. Of the directory only its identity: its times change with unrelated files. Never rejects. */
 export const fingerprint = async (folder: string, further: readonly string[] = []): Promise<string> => {
   const names = await listRouteFiles(folder).catch(() => [])
-  const paths = [folder, ...names.map(name => join(folder, name)), ...further]
-  const stamps = await Promise.all(paths.map(stampOf))
-  return stamps.map((stamp, i) => `${paths[i]} ${stamp?.identity ?? '-'} ${i === 0 ? '' : stamp?.version}`).join('\n')
+  const lines = await stampLines([...names.map(name => join(folder, name)), ...further])
+  return [`${folder} ${(await stampOf(folder))?.identity}`, ...lines].join('\n')
 }

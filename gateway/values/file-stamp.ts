@@ -13,3 +13,12 @@ export const stampOf = async (path: string) => {
     }
   )
 }
+
+/** One line for each of these files. */
+export const stampLines = (paths: readonly string[]): Promise<string[]> =>
+  Promise.all(
+    paths.map(async path => {
+      const stamp = await stampOf(path)
+      return `${path} ${stamp?.identity ?? '-'} ${stamp?.version}`
+    })
+  )

@@ -189,13 +189,14 @@ t.test('an answer of the resolver reaches the others that wait for it', async t 
 
 t.test('a watcher of route files calls again after a fault', async t => {
   const folder = makeFolder(t, 'watched')
+  const seen = await fingerprint(folder)
   let calls = 0
   const watched = watchFolder({
     folder,
     alsoWatched: () => [],
     quietMs: 1,
     pollMs: 5,
-    since: await fingerprint(folder),
+    seen: () => seen,
     onChange: () => (calls++ === 0 ? planted() : undefined)
   })
   t.teardown(() => watched.close())

@@ -1,7 +1,7 @@
 // The route table follows the files: whole or not at all.
 import { EventEmitter, once } from 'node:events'
 import { mkdir, rename, rm, stat, symlink, unlink, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setInterval as every } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createLiveRoutes, type LiveRoutesOptions } from '../../gateway/route-files/live.ts'
@@ -9,6 +9,7 @@ import { loadDefinitions, RouteFileError } from '../../gateway/route-files/load.
 import { type RouteDefinitions, readRouteFiles } from '../../gateway/route-files/read.ts'
 import { watchFolder } from '../../gateway/route-files/watch.ts'
 import { ownRoutes } from '../../gateway/routes/own-routes.ts'
+import { createCertificateAuthority } from '../support/certificates.ts'
 import { routeFolder } from '../support/route-files.ts'
 import { childrenOf } from '../support/server-process.ts'
 import { undisturbed } from '../support/undisturbed.ts'
@@ -108,6 +109,20 @@ t.test('several files saved together are one reload', async t => {
   t.same(messages, ['route files reloaded'])
 })
 
+t.test('a table with certificates is read once, and again when one is replaced', async t => {
+  const folder = await routeFolder(t, {})
+  const { caFile, ca } = createCertificateAuthority(folder)
+  const up = `upstreams: { up: { url: https://h, caFile: ${basename(caFile)} } }\n`
+  await writeFile(join(folder, 'a.yaml'), up + routes('/a'))
+  let reloads = 0
+  await start(t, folder, { quietMs: 1, pollMs: 1, onReload: () => void reloads++ })
+  let looks = 0
+  for await (const _ of every(5)) if (++looks === 50) break
+  t.equal(reloads, 0)
+  await writeFile(caFile, `${ca}\n`)
+  await until(() => reloads > 0)
+})
+
 t.test('a mount that does not answer holds no more threads than one look at it takes', async t => {
   const folder = await routeFolder(t, {})
   const files = Array.from({ length: 100 }, () => folder)
@@ -119,7 +134,7 @@ t.test('a mount that does not answer holds no more threads than one look at it t
   })
   const changed = Promise.withResolvers<void>()
   const onChange = () => changed.resolve()
-  const watcher = watchFolder({ folder, alsoWatched: () => files, quietMs: 100, pollMs: 1, since: '', onChange })
+  const watcher = watchFolder({ folder, alsoWatched: () => files, quietMs: 100, pollMs: 1, seen: () => '', onChange })
   const alive = setInterval(() => {}, 60_000)
   await changed.promise
   clearInterval(alive)
