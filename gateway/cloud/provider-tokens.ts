@@ -41,15 +41,15 @@ export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions) =
 
   /**
    * The claims, `iat` and `exp` among them, of a token that this provider has issued for this client and that is valid now; its
-   * `issuer` is the tenant's own if the metadata contain a template. Throws OAuthFailure if the keys cannot be read, otherwise
-   * jose's error about the token.
+   * `issuer` is the tenant's own if the metadata contain a template. Throws OAuthFailure if the keys cannot be read or no tenant is
+   * named, otherwise jose's error about the token.
    */
   return async (token: string, metadata: ProviderMetadata) => {
     const uri = metadata.jwks_uri
     if (uri === undefined) throw new OAuthFailure('provider-metadata', 'the provider publishes no keys')
     if (published?.uri !== uri) published = publishedKeys(uri, fetch)
     const { reads, areNewer } = published
-    const issuer = isTemplate(metadata) ? tenantIssuer(token, clientId, metadata.issuer) : metadata.issuer
+    const issuer = isTemplate(metadata) ? tenantIssuer(token, metadata.issuer) : metadata.issuer
     const keys = isTemplate(metadata) ? keysOfIssuer(published.keys, [issuer, metadata.issuer]) : published.keys
     const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
     const options: JWTVerifyOptions = {
@@ -195,11 +195,10 @@ const checkParty = ({ aud, azp }: Claims, clientId: string): void => {
  * The issuer of this tenant, from a template with `{tenantid}`. This only selects the expected issuer; the token's issuer
  * and signature are verified with it afterwards.
  */
-const tenantIssuer = (idToken: string, clientId: string, template: string): string => {
-  const { tid } = checkDirectIdToken(idToken, clientId, Date.now())
-  if (typeof tid !== 'string' || !/^[0-9a-z-]{1,64}$/i.test(tid)) {
-    throw new OAuthFailure('tenant-unknown', 'the ID token names no tenant')
-  }
+const tenantIssuer = (token: string, template: string): string => {
+  const { tid } = decodeJwt(token)
+  if (typeof tid !== 'string' || !/^[0-9a-z-]{1,64}$/i.test(tid))
+    throw new OAuthFailure('tenant-unknown', 'the token names no tenant')
   return template.replace(TENANT_PLACEHOLDER, tid)
 }
 
@@ -226,7 +225,7 @@ export const checkLogoutToken = async (
 ): Promise<ProviderLogout> => {
   if (token.length > MAX_TOKEN_LENGTH) throw new LogoutTokenError('the logout token is too long')
   const { claims, typ, issuer } = await verify(token, metadata).catch(error => {
-    throw error instanceof OAuthFailure
+    throw error instanceof OAuthFailure && error.reason !== 'tenant-unknown'
       ? error
       : new LogoutTokenError(`the logout token is not valid (${faultOf(error)})`, { cause: error })
   })
@@ -243,6 +242,7 @@ export const checkLogoutToken = async (
 }
 
 const faultOf = (error: unknown): string => {
+  if (error instanceof OAuthFailure) return 'claim tid'
   if (error instanceof JWSSignatureVerificationFailed) return 'signature'
   if (error instanceof JWKSNoMatchingKey) return 'unknown key'
   if (error instanceof JOSEAlgNotAllowed) return 'algorithm'

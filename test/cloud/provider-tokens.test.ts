@@ -192,8 +192,8 @@ t.test('a logout token is refused in words that name what is wrong', async t => 
   provider.keys = [{ ...rsa.jwk, kid: 'one' }]
   const event = 'http://schemas.openid.net/event/backchannel-logout'
   const verify = verifier()
-  const check = async (token: string) =>
-    checkLogoutToken(token, { metadata, verify, now: NOW_S * 1000 }).then(
+  const check = async (token: string, issuer = provider.issuer) =>
+    checkLogoutToken(token, { metadata: { ...metadata, issuer }, verify, now: NOW_S * 1000 }).then(
       ({ subject, sid }) => `${subject} ${sid}`,
       (error: Error) => error.message
     )
@@ -229,6 +229,12 @@ t.test('a logout token is refused in words that name what is wrong', async t => 
   t.match(await check(await sign(rsa, 'two', rightLogout)), /\(unknown key\)/)
   const bySecret = new SignJWT(claimsOf(rightLogout)).setProtectedHeader({ alg: 'HS256', kid: 'one' }).sign(SECRET)
   t.match(await check(await bySecret), /\(algorithm\)/)
+  const ofTenants = `${provider.issuer}/{tenantid}/v2.0`
+  const inTenant = { ...rightLogout, tid: 't-1', iss: `${provider.issuer}/t-1/v2.0` }
+  t.equal(await check(await sign(rsa, 'one', inTenant), ofTenants), 's i')
+  t.match(await check(await sign(rsa, 'one', { ...inTenant, tid: undefined }), ofTenants), /claim tid/)
+  t.match(await check(await sign(rsa, 'one', { ...inTenant, exp: NOW_S - 60 }), ofTenants), /claim exp/)
+  t.match(await check('x', ofTenants), /\(malformed\)/)
 })
 
 t.test('where many tenants publish their keys together, a key counts for the issuer that it names alone', async t => {
