@@ -65,7 +65,8 @@ const pour: Fault = res => {
   res.on('drain', more)
   more()
 }
-const bomb = () => gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '))
+// Made before any deadline runs.
+const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '))
 
 // OA-17, DF-12
 const FAULTS: readonly [what: string, reason: string, fault: Fault][] = [
@@ -89,7 +90,7 @@ const FAULTS: readonly [what: string, reason: string, fault: Fault][] = [
   [
     'answers with a gzip bomb',
     'provider-nonsense',
-    res => res.writeHead(200, { ...asJson, 'content-encoding': 'gzip' }).end(bomb())
+    res => res.writeHead(200, { ...asJson, 'content-encoding': 'gzip' }).end(bomb)
   ]
 ]
 for (const endpoint of ['token', 'userinfo'] as const)
