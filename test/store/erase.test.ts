@@ -170,8 +170,9 @@ t.test('a person with more entries in the audit log than a statement can change 
     { actor: self, action: 'login', target: `user:${user.id}` },
     { actor: { ...self, id: null }, action: 'login.failed', target: `user:${user.id}` }
   ]
-  const entries = Array.from({ length: 4_500 }, (_, n) => (n % 2 === 0 ? login : failed))
-  await database.write(manager => appendAudits(manager, entries))
+  const entries = Array.from({ length: 500 }, (_, n) => (n % 2 === 0 ? login : failed))
+  // In nine transactions, since one that hashes all of them may be ended as idle.
+  for (let part = 0; part < 9; part++) await database.write(manager => appendAudits(manager, entries))
   // Takes the place of a deadline that a fast machine would keep.
   await ask(`
     CREATE FUNCTION too_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -185,7 +186,7 @@ t.test('a person with more entries in the audit log than a statement can change 
   t.same(await traces(url), [])
   t.match(await audit.verify(), { ok: true })
   const [row] = await ask("SELECT details FROM audit_events WHERE action = 'person.erase'")
-  t.same(row, { details: { entries: entries.length } })
+  t.same(row, { details: { entries: 4_500 } })
 })
 
 t.test('an Admin is not erased, whether assigned or by a group', async t => {
