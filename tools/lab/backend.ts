@@ -32,7 +32,7 @@ interface AskedPage {
 interface Backend extends Omit<System, 'check'> {
   /** Its address in the recipe, if that names others before it. */
   readonly address?: string
-  /** Who asks, beside the person with the id 7. */
+  /** Who asks; unless given, the person with the id 7. */
   readonly person?: Partial<User>
   readonly page?: AskedPage
   /** Resolves with its port. */

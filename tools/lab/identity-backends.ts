@@ -12,7 +12,7 @@ import { askThreeWays, backend } from './backend.ts'
 import { nginxVersion } from './proxies.ts'
 import type { System } from './system.ts'
 
-/** Behaves like Grafana's auth proxy: the header names the person; without it, a login page is shown. */
+/** Behaves like Grafana's auth proxy: the header names the person, here in either spelling; without it, a login page is shown. */
 export const grafanaLike = backend({
   name: "a backend like Grafana's auth proxy (stand-in)",
   recipe: 'grafana',
@@ -23,7 +23,7 @@ export const grafanaLike = backend({
     listen(
       lab,
       createServer(({ headers }, response) => {
-        const user = headers['x-webauth-user']
+        const user = headers.x_webauth_user ?? headers['x-webauth-user']
         const known = `<p>Grafana ${user} ${headers['x-webauth-name']} ${headers['x-webauth-groups']}</p>`
         response.setHeader('content-type', 'text/html').end(user === undefined ? '<p>Grafana login</p>' : known)
       })
