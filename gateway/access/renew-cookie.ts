@@ -9,7 +9,7 @@ import { boundedMap, ownText } from '../values/bounded-map.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
 interface RenewCookieParts {
-  readonly cookies: Pick<SessionCookie, 'fieldsOf' | 'mayLogIn'>
+  readonly cookies: Pick<SessionCookie, 'fieldsOf' | 'isNavigation'>
   readonly renewLogin: RenewLogin
   readonly verifiedTokens: Pick<VerifiedTokens, 'check'>
   /** Seconds since the epoch. */
@@ -96,6 +96,6 @@ export const createRenewCookie = ({ cookies, renewLogin, verifiedTokens, renewsA
       if (identity !== undefined) renewInTime(exchange, sessionToken, identity)
       return undefined
     }
-    return refusal instanceof TokenStale && cookies.mayLogIn(exchange) ? renewNow(exchange, sessionToken) : refusal
+    return refusal instanceof TokenStale && cookies.isNavigation(exchange) ? renewNow(exchange, sessionToken) : refusal
   }
 }

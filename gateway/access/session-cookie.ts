@@ -131,11 +131,9 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     if (!allowed) throw new BadOrigin({ reason: 'cookie-origin' })
   }
 
-  /** Whether the request is a navigation that a login may interrupt. */
-  const mayLogIn = (exchange: Exchange): boolean =>
+  const isNavigation = (exchange: Exchange): boolean =>
     askingRoute(exchange)?.browser === true &&
     wantsPage(exchange) &&
-    SAFE_METHODS.has(exchange.method) &&
     fieldValue(exchange.request.fields, 'x-requested-with') === undefined
 
   return {
@@ -168,10 +166,11 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
       checkOrigin(exchange)
       return loginIn(exchange)
     },
-    mayLogIn,
+    /** Also if it sends a form. */
+    isNavigation,
     /** Where to redirect such a navigation without a session; undefined: it is refused. */
     loginAddress(exchange: Exchange): string | undefined {
-      if (!mayLogIn(exchange)) return undefined
+      if (!isNavigation(exchange) || !SAFE_METHODS.has(exchange.method)) return undefined
       // Of a path that is refused, only the target is known.
       const path = exchange.path === '' ? (exchange.target.split('?', 1)[0] ?? '') : exchange.path
       const target = path + encodeRawBytes(exchange.query)

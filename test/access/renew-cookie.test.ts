@@ -22,7 +22,7 @@ const start = (t: Test) => {
   const identified: unknown[] = []
   const refusals = new Map<string, GatewayError>()
   const renew = createRenewCookie({
-    cookies: { fieldsOf: token => [`session=${token}`], mayLogIn: ({ method }) => method === 'GET' },
+    cookies: { fieldsOf: token => [`session=${token}`], isNavigation: ({ path }) => path === '/x' },
     renewLogin({ tokenId }) {
       const settle = Promise.withResolvers<Renewed>()
       begun.push({ tokenId, settle })
@@ -36,8 +36,8 @@ const start = (t: Test) => {
     },
     renewsAt: login => Date.now() / 1000 + (login === DUE ? -1 : 1)
   })
-  const by = (cookie: string | undefined, more: Partial<Exchange> = {}, method = 'GET') => {
-    const exchange = exchangeOf({ method, route: { browser: true }, identity: DUE })
+  const by = (cookie: string | undefined, more: Partial<Exchange> = {}) => {
+    const exchange = exchangeOf({ route: { browser: true }, identity: DUE })
     exchange.sessionToken = cookie
     exchange.sessionHost = 'a.example'
     return Object.assign(exchange, more)
@@ -133,6 +133,6 @@ t.test('no other request is renewed: its refusal stands', async t => {
     }
   const expired = new TokenExpired({ reason: 'expired' })
   t.equal(renew(by('old'), expired), expired, 'only what is stale has a new access')
-  t.equal(renew(by('old', {}, 'POST'), STALE), STALE, 'that is no navigation')
+  t.equal(renew(by('old', { path: '/data' }), STALE), STALE, 'that is no navigation')
   t.equal(begun.length, 0)
 })

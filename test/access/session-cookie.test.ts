@@ -422,6 +422,13 @@ t.test('a navigation by a cookie whose access has changed goes on with the new a
   t.equal(page.status, 200)
   t.match(String(page.headers['set-cookie']), /^portaria_session=eyJ/)
   t.match(Object.fromEntries(world.upstream.requests.at(-1)?.headers ?? []), { 'x-user-profiles': 'Supervisor' })
+  const send = (origin: string) =>
+    world.raw(
+      `POST /auditors/form HTTP/1.1\r\nHost: gw\r\nCookie: portaria_session=${token}\r\n${NAVIGATION}Origin: ${origin}\r\nContent-Length: 3\r\n\r\na=b`
+    )
+  t.equal((await send(world.origin)).status, 200)
+  t.match(world.upstream.requests.at(-1), { method: 'POST', body: 'a=b' }, 'nor is a form lost')
+  t.equal((await send('https://other.example')).status, 403)
   await world.fetch(`/auth/admin/users/${user.id}/revoke`, { method: 'POST', token: admin.token })
   t.equal((await ask('/auditors/x', NAVIGATION)).status, 302, 'a revoked one is not renewed')
 })
