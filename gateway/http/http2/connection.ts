@@ -153,8 +153,8 @@ export class Http2Connection implements ServedConnection {
   }
 
   destroy(): void {
-    // To its streams, node:http2 ends it with NO_ERROR.
-    for (const stream of this.#streams) stream.noteCut()
+    // node:http2 would reset them with NO_ERROR.
+    for (const stream of [...this.#streams]) stream.destroy()
     this.#session.destroy()
     this.#socket.destroy()
   }

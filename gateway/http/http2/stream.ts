@@ -144,8 +144,10 @@ export class Stream implements ClientConnection, Contained {
     this.#lastTaken = taken
   }
 
+  /** A response in progress is broken off, with INTERNAL_ERROR: with NO_ERROR, clients would take it for complete. */
   destroy(): void {
-    this.#stream.destroy()
+    this.noteCut()
+    this.#stream.destroy(this.#isCut ? new Error('the response is broken off') : undefined)
   }
 
   /** The client resets it. With NO_ERROR, node:http2 would wait until what has arrived is read, and for its last write. */

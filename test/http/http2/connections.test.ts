@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../../gateway/http/body-buffer.ts'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
+import type { HttpServer } from '../../../gateway/http/server.ts'
 import { collectGarbage } from '../../support/garbage.ts'
 import { startTlsServer } from '../../support/http-listener.ts'
 import {
@@ -23,6 +24,7 @@ import { OK } from '../../support/raw-upstream.ts'
 import { until } from '../../support/until.ts'
 
 const PROTOCOL_ERROR = 1
+const INTERNAL_ERROR = 2
 const REFUSED_STREAM = 7
 const ENHANCE_YOUR_CALM = 11
 const END_STREAM = 1
@@ -147,6 +149,35 @@ for (const [what, [sent, onRequest, ends]] of Object.entries(ENDS))
       return `${type === FRAMES.data ? 'data' : 'headers'}${(flags & END_STREAM) === 0 ? '' : '.'}`
     })
     t.match(shown.join(' '), ends)
+  })
+
+const UNKNOWN_FRAMES = Buffer.alloc(9 * 200, frame(200, 0, 0))
+
+/** What cuts the responses of a connection before they are complete. */
+const CUTS: Readonly<Record<string, (server: HttpServer, client: Socket) => unknown>> = {
+  'the server is closed': server => server.close(),
+  'a drain has waited for long enough': server => server.drain(0),
+  'their client sends a flood': (_server, client) => client.write(UNKNOWN_FRAMES)
+}
+
+for (const [what, cut] of Object.entries(CUTS))
+  t.test(`responses of unknown length that are cut do not look complete: ${what}`, async t => {
+    const { server, place } = await startTlsServer(t, ({ response }) => {
+      response.begin({ status: 200 }, -1)
+      response.write(Buffer.from('half'))
+    })
+    const { socket, frames, closed } = await connectFrames(t, place)
+    for (const stream of [1, 3, 5]) socket.write(frame(FRAMES.headers, END_STREAM | END_HEADERS, stream, HEAD))
+    await until(() => frames.filter(({ type }) => type === FRAMES.data).length === 3)
+    cut(server, socket)
+    await closed
+    const codes = frames.filter(({ type }) => type === FRAMES.resetStream).map(({ payload }) => payload.readUInt32BE(0))
+    t.ok(codes.length > 0)
+    t.ok(
+      codes.every(code => code === INTERNAL_ERROR),
+      `RST_STREAM ${codes}`
+    )
+    t.notOk(frames.some(({ stream, flags }) => stream > 0 && (flags & END_STREAM) !== 0))
   })
 
 t.test('large bodies arrive whole both ways, beside a stream whose client reads nothing', async t => {
