@@ -7,7 +7,7 @@ import { progressOf } from '../../gateway/http/progress.ts'
 import type { HttpRequest } from '../../gateway/http/request.ts'
 import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { startTlsServer } from '../support/http-listener.ts'
-import { connectHttp2 } from '../support/http2-client.ts'
+import { connectFrames, connectHttp2, FRAMES, frame, literal } from '../support/http2-client.ts'
 import { listen } from '../support/ports.ts'
 import { takeBytes, takeSome, untilFull } from '../support/slow-reader.ts'
 import { until } from '../support/until.ts'
@@ -15,7 +15,7 @@ import { until } from '../support/until.ts'
 const STALL_MS = 3_600_000
 const SIZE = 80_000_000
 
-/** A server that sends one large response on each connection; `look` checks for stalls as the passing of time would. */
+/** A server that sends large responses; `look` checks for stalls as the passing of time would. */
 const startServer = async (t: Test, isHttp2: boolean) => {
   const accepting = new EventEmitter<{ accepted: [net.Socket] }>()
   const looks: (() => void)[] = []
@@ -24,8 +24,13 @@ const startServer = async (t: Test, isHttp2: boolean) => {
     if (ms === STALL_MS) looks.push(work)
     return again(work, ms)
   }) as typeof again
-  const onRequest = ({ response }: HttpRequest) =>
-    response.whole({ status: 200, headers: ['content-length', String(SIZE)] }, 'x'.repeat(SIZE))
+  const onRequest = ({ target, response }: HttpRequest) => {
+    if (target !== '/half')
+      return response.whole({ status: 200, headers: ['content-length', String(SIZE)] }, 'x'.repeat(SIZE))
+    response.begin({ status: 200 }, -1)
+    response.write(Buffer.alloc(SIZE / 2, 'x'))
+    response.end()
+  }
   const onAccepted = (socket: net.Socket) => void accepting.emit('accepted', socket)
   const starting = startTlsServer(t, onRequest, { limits: { stallMs: STALL_MS }, isHttp2, onAccepted })
   globalThis.setInterval = again
@@ -101,4 +106,39 @@ t.test('HTTP/2: one response in one piece', async t => {
   steady.resume()
   await until(() => steady.destroyed)
   t.same([steady.rstCode, taken], [0, SIZE])
+})
+
+t.test('HTTP/2: two responses in one large write', async t => {
+  const { place, accepting, look } = await startServer(t, true)
+  const accepted = once(accepting, 'accepted')
+  const { socket: client, frames } = await connectFrames(t, place)
+  const [socket] = await accepted
+  const head = [':method=GET', ':path=/half', ':scheme=https', ':authority=gw'].map(field =>
+    literal(...(field.split('=') as [string, string]))
+  )
+  const largeWindows = [
+    frame(FRAMES.settings, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])),
+    frame(FRAMES.windowUpdate, 0, 0, Buffer.from([0x70, 0, 0, 0]))
+  ]
+  client.pause()
+  client.write(
+    Buffer.concat([...largeWindows, ...[1, 3].map(id => frame(FRAMES.headers, 0x5, id, Buffer.concat(head)))])
+  )
+  await until(() => socket.writableLength > SIZE / 2)
+  for (let round = 0; round < 4; round++) {
+    await untilFull(socket)
+    look()
+    await takeSome(socket, client)
+  }
+  client.resume()
+  const ended = () => frames.filter(({ type, flags }) => type === FRAMES.resetStream || (flags === 1 && type === 0))
+  await until(() => ended().length === 2)
+  t.same(
+    ended().map(({ type }) => type),
+    [FRAMES.data, FRAMES.data]
+  )
+  t.equal(
+    frames.reduce((sum, { type, payload }) => sum + (type === FRAMES.data ? payload.length : 0), 0),
+    SIZE
+  )
 })

@@ -137,6 +137,8 @@ export class Http2Connection implements ServedConnection {
   }
 
   endStalled(): void {
+    // Parts of all streams leave in one write, which is judged as a whole while it is under way.
+    if (this.#socket.hasBacklog) return
     for (const stream of [...this.#streams]) contain(stream, one => one.endStalled())
   }
 

@@ -46,6 +46,11 @@ export class MeteredSocket extends Duplex {
     socket.on('close', () => this.destroy())
   }
 
+  /** The client, or its link, has yet to take what was written. */
+  get hasBacklog(): boolean {
+    return this.#socket.writableLength > 0
+  }
+
   /** While it is held, nothing is read from the client. */
   hold(isHeld: boolean): void {
     if (this.#isHeld === isHeld || this.#isStopped) return
