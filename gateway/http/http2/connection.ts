@@ -18,10 +18,10 @@ const SESSION_MB = 1000
 const HEAD_BYTES = 32 * 1024
 /** Browsers send each of up to 180 cookies as a field. */
 const MOST_FIELDS = 300
-/** More than are read at once. What answers them is counted, and says why the connection ends; node:http2 would not. */
-const MOST_INVALID_FRAMES = 10_000
-/** In a second; each takes far more to read and to answer than to send. */
-const MOST_REFUSED_HEADS = 20
+/** Invalid ones, and resets: more than are read at once. They are counted here, which says why the connection ends; node:http2 would not. */
+const MOST_FRAMES = 10_000
+/** In a second; each takes far more to read and to answer than to send. A page may cause as many at once, by cookies that are too large. */
+const MOST_REFUSED_HEADS = MAX_CONCURRENT_STREAMS
 /** The time that a client has to receive GOAWAY; milliseconds. */
 const GOAWAY_MS = 1000
 
@@ -65,7 +65,9 @@ export class Http2Connection implements ServedConnection {
     this.#session = performServerHandshake(this.#socket, {
       maxHeaderListPairs: MOST_FIELDS,
       maxSessionMemory: SESSION_MB,
-      maxSessionInvalidFrames: MOST_INVALID_FRAMES,
+      maxSessionInvalidFrames: MOST_FRAMES,
+      streamResetBurst: MOST_FRAMES,
+      streamResetRate: MOST_FRAMES,
       // nghttp2 would leave out fields with blanks at an end of their value; here they are malformed (RFC 9113 §8.2.1).
       strictFieldWhitespaceValidation: false,
       settings: {

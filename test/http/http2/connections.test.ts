@@ -9,6 +9,7 @@ import { heldBodyBytes } from '../../../gateway/http/body-buffer.ts'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
 import type { HttpServer } from '../../../gateway/http/server.ts'
+import { shiftClocks } from '../../support/clocks.ts'
 import { collectGarbage } from '../../support/garbage.ts'
 import { startTlsServer } from '../../support/http-listener.ts'
 import {
@@ -416,6 +417,8 @@ const growingHead = (n: number, field: Buffer, references: number): Buffer => {
   return frame(FRAMES.headers, 0x5, 2 * n + 1, Buffer.concat([HEAD, ...more]))
 }
 
+const LARGE_COOKIE = literal('cookie', `a=${'y'.repeat(100)}`)
+
 const FLOODS: Record<string, (n: number) => Buffer> = {
   'streams that are reset at once': n =>
     Buffer.concat([
@@ -438,7 +441,7 @@ const FLOODS: Record<string, (n: number) => Buffer> = {
   'frames of no known type': () => frame(200, 0, 0, Buffer.alloc(1)),
   'a head that grows in the table': n => growingHead(n, literal('x', 'y'.repeat(3900)), 8000),
   // 20 KB each once they are read.
-  'heads that are refused': n => growingHead(n, literal('cookie', `a=${'y'.repeat(100)}`), 200)
+  'heads that are refused': n => growingHead(n, LARGE_COOKIE, 200)
 }
 
 t.test('a flood ends its own connection, which is told so', async t => {
@@ -459,6 +462,37 @@ t.test('a flood ends its own connection, which is told so', async t => {
     t.match(await askHttp2(bystander, { ':path': '/health' }), { status: 200 }, name)
   }
   await Promise.all(Object.entries(FLOODS).map(send))
+})
+
+t.test('a client that resets 200 streams in each second keeps its connection', async t => {
+  const clocks = shiftClocks(t)
+  const { place } = await startTlsServer(t, () => undefined)
+  const { socket, frames } = await connectFrames(t, place)
+  const seconds = 8
+  for (let second = 0; second < seconds; second++) {
+    for (let n = 0; n < 200; n++) {
+      const stream = 2 * (200 * second + n) + 1
+      socket.write(frame(FRAMES.headers, END_STREAM | END_HEADERS, stream, TINY_HEAD))
+      socket.write(frame(FRAMES.resetStream, 0, stream, Buffer.alloc(4)))
+    }
+    socket.write(frame(FRAMES.ping, 0, 0, Buffer.alloc(8)))
+    const pings = () => frames.filter(({ type }) => type === FRAMES.ping).length
+    await until(() => pings() > second || frames.some(({ type }) => type === FRAMES.goaway))
+    clocks.monotonicMs += 1000
+  }
+  t.notOk(frames.some(({ type }) => type === FRAMES.goaway))
+})
+
+t.test('a page of many parts whose cookies are too large gets refusals, and keeps its connection', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  upstream.respond(() => OK)
+  const { socket, frames } = await connectFrames(t, place)
+  const streams = Array.from({ length: 90 }, (_, n) => 2 * n + 1)
+  for (const n of streams.keys()) socket.write(growingHead(n, LARGE_COOKIE, 200))
+  const isAnswered = (id: number) => frames.some(({ stream, flags }) => stream === id && (flags & END_STREAM) !== 0)
+  const isEnded = () => frames.some(({ type }) => type === FRAMES.goaway)
+  await until(() => streams.every(isAnswered) || isEnded())
+  t.notOk(isEnded())
 })
 
 t.test('hundreds of responses that their backend breaks off in a second are no flood of their client', async t => {
