@@ -39,11 +39,14 @@ export const readRequestHead = (raw: readonly string[], hasBody: boolean): Parse
   }
   const host = fieldValue(fields, 'host')
   if (authority !== undefined && host === undefined) fields.unshift('host', authority)
-  else if (authority !== undefined && host?.toLowerCase() !== authority.toLowerCase()) return 'malformed'
+  else if (authority !== undefined && normalized(host) !== normalized(authority)) return 'malformed'
   if (cookie !== undefined) fields.push('cookie', cookie)
   if (hasBody && fieldValue(fields, 'content-length') === undefined) fields.push('transfer-encoding', 'chunked')
   return checked({ method, target, versionMajor: 1, versionMinor: 1, fields })
 }
+
+/** As hosts of https are compared (RFC 9113 §8.3.1, RFC 3986 §6.2). */
+const normalized = (host = ''): string => host.toLowerCase().replace(/:443$/, '')
 
 const checked = (head: ParsedHead): ParsedHead | MessageFault => {
   const { method, target, fields } = head

@@ -156,6 +156,23 @@ t.test('a request with a body is logged once it is over, as delivered, also if i
   t.match(await world.logged(({ path }) => path === '/private'), { status: 401, reason: 'no-token' })
 })
 
+t.test('a Host beside :authority may leave out the port of https, but not name another', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  upstream.respond(() => OK)
+  const [bare, withPort] = ['gw.example', 'GW.example:443']
+  const cases: [authority: string, host: string, status: number][] = [
+    [bare, withPort, 200],
+    [withPort, bare, 200],
+    [bare, `${bare}:8443`, 400],
+    [bare, 'other.example:443', 400]
+  ]
+  for (const [authority, host, status] of cases) {
+    const answer = await askHttp2(session, { ':path': '/open/x', ':authority': authority, host })
+    t.equal(answer.status, status, `${authority}, ${host}`)
+  }
+})
+
 t.test('a head that is too large is answered or reset, and logged, like one over HTTP/1.1', async t => {
   const { world, place } = await startHttp2World(t)
   const session = await connectHttp2(t, place)

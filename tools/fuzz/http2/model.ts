@@ -43,6 +43,9 @@ const pseudoFaults = (fields: readonly Field[]): string[] => {
   return faults
 }
 
+/** RFC 3986 §6.2: in lower case, without the default port of https. */
+const normalHost = (host: string): string => host.toLowerCase().replace(/:443$/, '')
+
 const hostFaults = (fields: readonly Field[]): string[] => {
   const authorities = valuesOf(fields, ':authority')
   const hosts = valuesOf(fields, 'host')
@@ -50,7 +53,7 @@ const hostFaults = (fields: readonly Field[]): string[] => {
   if (all.length === 0) return ['no host']
   if (hosts.length > 1) return ['two hosts']
   if (all.some(host => !HOST.test(host))) return ['a malformed host']
-  return new Set(all.map(host => host.toLowerCase())).size > 1 ? ['a host beside another authority'] : []
+  return new Set(all.map(normalHost)).size > 1 ? ['a host beside another authority'] : []
 }
 
 /** §8.1.1 */
@@ -125,7 +128,7 @@ export const differenceIn = (message: Message, received: StrictRequest): string 
   if (received.method !== method) return 'the method'
   if (received.target !== targetOf(target)) return 'the target'
   const host = authority ?? valuesOf(message.fields, 'host')[0] ?? ''
-  if (valuesOf(received.headers, 'host').join().toLowerCase() !== host.toLowerCase()) return 'the host'
+  if (normalHost(valuesOf(received.headers, 'host').join()) !== normalHost(host)) return 'the host'
   if (received.body !== message.body.join('')) return 'the body'
   const sent = joined(message.fields.filter(([name]) => !IDENTITY.test(name)))
   const fields = joined(received.headers)
