@@ -105,9 +105,11 @@ export class MeteredSocket extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    // After GOAWAY, it ended a while ago.
+    const lingerMs = this.#socket.writableFinished ? 0 : LINGER_MS
     this.#socket.end()
     if (!this.#isStopped) this.#socket.resume()
-    setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
+    setTimeout(() => this.#socket.destroy(), lingerMs).unref()
     done(error)
   }
 }

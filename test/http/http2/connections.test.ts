@@ -7,6 +7,7 @@ import tls from 'node:tls'
 import t, { type Test } from 'tap'
 import { heldBodyBytes } from '../../../gateway/http/body-buffer.ts'
 import { allowedIn, FrameCounter } from '../../../gateway/http/http2/frame-counter.ts'
+import { MeteredSocket } from '../../../gateway/http/http2/metered-socket.ts'
 import type { HttpRequest } from '../../../gateway/http/request.ts'
 import type { HttpServer } from '../../../gateway/http/server.ts'
 import { shiftClocks } from '../../support/clocks.ts'
@@ -21,6 +22,7 @@ import {
   literal,
   startHttp2World
 } from '../../support/http2-client.ts'
+import { listen } from '../../support/ports.ts'
 import { OK } from '../../support/raw-upstream.ts'
 import { until } from '../../support/until.ts'
 
@@ -689,6 +691,28 @@ t.test('a draining gateway lets streams finish and takes no more', async t => {
   t.match(await answer, { status: 200, body: 'ok' })
   await closing
   t.ok(session.closed)
+})
+
+t.test('a connection whose end was sent a while ago is closed at once', async t => {
+  const accepted = Promise.withResolvers<Socket>()
+  const port = await listen(t, net.createServer({ allowHalfOpen: true }, accepted.resolve))
+  const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  t.teardown(() => client.destroy())
+  const socket = await accepted.promise
+  const metered = new MeteredSocket(socket, {
+    read: () => undefined,
+    onFlood: () => undefined,
+    onBytes: () => undefined,
+    onEnd: () => undefined,
+    onClientReset: () => undefined,
+    onReset: () => true
+  })
+  metered.end('GOAWAY')
+  client.resume()
+  await once(client, 'end')
+  metered.destroy()
+  // In less than the second for which one lingers that has just ended.
+  await until(() => socket.destroyed, 'it is closed', 900)
 })
 
 t.test('an announced end lets clients send late requests again, and new connections serve one each', async t => {
