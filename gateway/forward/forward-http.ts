@@ -180,8 +180,7 @@ class HttpForward implements Requester, Underway, UploadOwner, ResponseTaker, Wa
     if (connection === undefined) return
     const exchange = this.#exchange
     this.#upload?.noteResponse()
-    exchange.upstreamMs = connection.waitedMs
-    exchange.headMs = performance.now() - exchange.startedAt
+    exchange.noteAnswer(connection.waitedMs)
     const context = this.#forwarding.responseContext(this.#route, this.#upstream, exchange.host)
     const privacy = privateAnswersOf(this.#route, exchange.setCookies !== undefined)
     const { lines: passed, hasDate, eventStream } = clientHead(head, context, privacy)

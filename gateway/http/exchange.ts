@@ -99,6 +99,12 @@ export class Exchange implements ExchangeOwner {
     return hostName(this.host) ?? ''
   }
 
+  /** What the upstream answers is known, after so many milliseconds. */
+  noteAnswer(waitedMs: number): void {
+    this.upstreamMs = waitedMs
+    this.headMs = performance.now() - this.startedAt
+  }
+
   onClosed(): void {
     this.#abortUnderway()
     this.#hooks.onClosed(this)

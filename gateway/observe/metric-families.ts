@@ -100,7 +100,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   ],
   refusals_total: ['Requests refused or failed, by code and reason', ({ requests }) => counted(requests.refusals())],
   gateway_duration_seconds: [
-    'Time until the response head was sent, without the time spent waiting for the upstream',
+    'Time until the response head was sent, without the time until the upstream sent its own, if it did',
     ({ requests }) => requests.routes().flatMap(({ id, gateway }) => histogramOf('gateway', id, gateway))
   ],
   upstream_duration_seconds: [

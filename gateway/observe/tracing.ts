@@ -40,7 +40,8 @@ const attributesOf = ({ request: { method, connection } }: Exchange) => ({
 const describe = (span: Span, exchange: Exchange) => {
   const { request, response, route, error, upstreamMs } = exchange
   if (route !== undefined) span.updateName(`${request.method} ${route.path}`).setAttribute('http.route', route.path)
-  if (response.hasBegun) span.setAttribute('http.response.status_code', response.status)
+  const status = exchange.upgraded ? 101 : response.status
+  if (status !== 0) span.setAttribute('http.response.status_code', status)
   span.setAttribute('url.path', redactText(exchange.path))
   span.setAttribute('portaria.request_id', exchange.requestId)
   span.setAttribute('portaria.decision', outcomeOf(exchange))

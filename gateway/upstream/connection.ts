@@ -283,6 +283,7 @@ export class UpstreamConnection implements Waiting, OutboxOwner, ResponseSink {
 
   onSwitch(head: ResponseHead, rest: Buffer): void {
     if (this.#requester?.onSwitch === undefined) throw new BadResponse('unasked upgrade')
+    this.waitedMs = this.#readAt - this.#sentAt
     this.#requester.onSwitch(head, rest)
   }
 

@@ -158,6 +158,7 @@ export const openUpstream = (
       onSwitch(head, rest) {
         const protocol = checkSwitch(head, key, offer.subprotocols)
         exchange.underway = undefined
+        exchange.noteAnswer(connection.waitedMs)
         const taken = connection.takeOver(rest)
         try {
           onOpen({ ...taken, head, protocol }, target)
@@ -174,6 +175,7 @@ export const openUpstream = (
           return
         }
         connection.destroy()
+        exchange.noteAnswer(connection.waitedMs)
         passRefusal(forwarding, request, head)
       },
       onFault(fault, cause, nothingSent) {

@@ -8,7 +8,8 @@ import { maria, startOidcProvider } from '../support/oidc-provider.ts'
 import { only } from '../support/only.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { OK, type RawRequest, startRawUpstream } from '../support/raw-upstream.ts'
+import { rawWebSocket, switchingProtocols } from '../support/raw-websocket.ts'
 
 const postgres = await startPostgres(t)
 
@@ -87,6 +88,56 @@ t.test('one line tells of each request, whatever became of it', async t => {
   connection.destroy()
   t.match(await requestLine(world, '/open/gone'), { decision: 'allow', reason: 'client-gone', status: undefined })
   t.equal(world.log.filter(line => line.msg === 'request').length, 5)
+})
+
+t.test('the time until a backend accepts a socket, or answers a poll, is the backend’s', async t => {
+  const raw = await startRawUpstream(t)
+  const world = await startGateway(t, {
+    postgres,
+    config: {
+      upstreams: { app: { url: raw.url } },
+      routes: [
+        { path: '/open', upstream: 'app', public: true },
+        { path: '/ws', upstream: 'app', public: true, websocket: {} },
+        { path: '/socket.io/*', upstream: 'app', socketio: { namespaces: { '/': {} } } }
+      ]
+    }
+  })
+  /** The backend answers once another request has been served. */
+  const check = async (path: string, ask: () => Promise<unknown>, answer: (request: RawRequest) => string) => {
+    const [requests, lines] = [raw.requests.length, world.log.length]
+    raw.respond(({ target }) => (target === '/open' ? OK : undefined))
+    const asked = ask()
+    const request = await raw.request(requests + 1)
+    const from = performance.now()
+    await world.fetch('/open')
+    const heldMs = performance.now() - from
+    request.socket.write(answer(request))
+    await asked
+    const line = await world.logged(one => world.log.indexOf(one) >= lines && one.path === path)
+    const what = `${line.method} ${path} ${line.status}`
+    t.ok(Number(line.upstreamMs) >= heldMs - 0.01, `${what}: ${line.upstreamMs} ms of ${heldMs}`)
+    t.type(line.gatewayMs, 'number', what)
+  }
+  const ok = (body: string) => () => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const socket = () => rawWebSocket(world.port, { path: '/ws' }).then(({ socket }) => socket.destroy())
+  await check('/ws', socket, ({ head }) => switchingProtocols(head))
+  await check('/ws', socket, () => 'HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n')
+
+  const polling = (query = '', options = {}) => world.fetch(`/socket.io/?EIO=4&transport=polling${query}`, options)
+  const post = (sid: string, body: string) =>
+    polling(`&sid=${sid}`, { method: 'POST', body, headers: { 'content-type': 'text/plain' } })
+  let opened = ''
+  const handshake = async () => {
+    opened = await (await polling()).text()
+  }
+  await check('/socket.io/', handshake, ok('0{"sid":"s","upgrades":[],"pingInterval":25000,"pingTimeout":20000}'))
+  const { sid } = JSON.parse(opened.slice(1)) as { sid: string }
+  const connect = `40${JSON.stringify({ token: await world.tokenFor() })}`
+  await check('/socket.io/', () => post(sid, connect), ok('ok'))
+  await check('/socket.io/', () => polling(`&sid=${sid}`), ok('40{"sid":"a"}'))
+  raw.respond(ok('ok'))
+  await post(sid, '1')
 })
 
 t.test('whatever a client writes stays one line of JSON', async t => {

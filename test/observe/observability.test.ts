@@ -13,6 +13,7 @@ import { routesTo, startGateway, TEST_SECRET, type World } from '../support/gate
 import { freePort, listen } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
+import { rawWebSocket, switchingProtocols } from '../support/raw-websocket.ts'
 import { undisturbed } from '../support/undisturbed.ts'
 import { succeeds, until } from '../support/until.ts'
 
@@ -23,7 +24,8 @@ const config = (url: string, dead: string) => ({
   routes: [
     { path: '/api/*', upstream: 'app', roles: ['Admin'] },
     { path: '/open/*', upstream: 'app', public: true },
-    { path: '/dead', upstream: 'dead', public: true }
+    { path: '/dead', upstream: 'dead', public: true },
+    { path: '/ws', upstream: 'app', public: true, websocket: {} }
   ]
 })
 
@@ -261,11 +263,16 @@ t.test('with OTEL_* a request continues its client’s trace and is exported as 
     t.equal(fresh.tracestate, undefined, 'a state without its trace is worth nothing')
   }
   await world.fetch('/nowhere')
-  await logged(world, 5)
+  raw.respond(({ head }) => switchingProtocols(head))
+  const { socket } = await rawWebSocket(world.port)
+  socket.destroy()
+  await logged(world, 6)
   await world.gateway.close()
   const bytes = await exported.promise
   t.ok(bytes.includes(Buffer.from(traceId, 'hex')), 'the span belongs to the client’s trace')
   t.ok(bytes.includes(Buffer.from(continued.traceparent[0]?.slice(36, 52) ?? '', 'hex')), 'the upstream’s parent')
+  const switched = Buffer.concat([Buffer.from('http.response.status_code'), Buffer.of(0x12, 2, 0x18, 101)])
+  t.ok(bytes.includes('GET /ws') && bytes.includes(switched), 'an upgrade has its status, as an int_value of protobuf')
   t.ok(bytes.includes('GET /open/*') && bytes.includes('GW_UNAUTHENTICATED') && bytes.includes('portaria'))
   t.notOk(bytes.includes('canary'))
 })

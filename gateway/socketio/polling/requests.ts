@@ -30,6 +30,14 @@ const readPost = async (exchange: Exchange, maxBytes: number, holding: Holding):
   return (await readBody(exchange, { maxBytes, timeoutMs: BODY_MS, holding })).toString()
 }
 
+/** The time until an answer, which may be that of a long poll, is the upstream's. */
+const timed = async <Answer>(exchange: Exchange, asked: Promise<Answer>): Promise<Answer> => {
+  const askedAt = performance.now()
+  const answer = await asked
+  exchange.noteAnswer(performance.now() - askedAt)
+  return answer
+}
+
 /** Throws a refusal, or rejects with one. */
 export const createPollingRequests = (
   forwarding: SocketIoForwarding,
@@ -56,13 +64,14 @@ export const createPollingRequests = (
   const handshake = async (exchange: Exchange, route: SocketIoRoute, upstream: Upstream) => {
     const leaveUnproven = engineSessions.enterUnproven(exchange.client.key)
     try {
-      const { target, head, body } = await callUpstream(forwarding.upstreams, {
+      const { answer } = callUpstream(forwarding.upstreams, {
         upstream,
         method: 'GET',
         head: headFor(exchange, route),
         timeoutMs: route.timeoutMs ?? upstream.timeoutMs,
         maxBytes: HANDSHAKE_BYTES
-      }).answer
+      })
+      const { target, head, body } = await timed(exchange, answer)
       if (exchange.response.isGone) return
       const source = sourceOf(exchange, route, upstream, target)
       const opened = head.status === 200 ? readHandshake(body.toString('utf8')) : undefined
@@ -92,7 +101,7 @@ export const createPollingRequests = (
     exchange.underway = { abort: () => void ask('abandonPoll', { sid }).catch(() => undefined) }
     waiting.add(release)
     try {
-      const response = ask('poll', { ...named, head: headFor(exchange, route) })
+      const response = timed(exchange, ask('poll', { ...named, head: headFor(exchange, route) }))
       if (isDraining) release()
       respond(exchange, await response)
     } finally {
@@ -114,7 +123,7 @@ export const createPollingRequests = (
       throw error
     }
     const body = await readPost(exchange, maxBytes, createHolding(holder)).catch(fail)
-    respond(exchange, await ask('post', { ...named, head: headFor(exchange, route), body }))
+    respond(exchange, await timed(exchange, ask('post', { ...named, head: headFor(exchange, route), body })))
   }
 
   /** Polls that arrived here get a noop, so that clients whose sessions are elsewhere go on there. */
