@@ -209,7 +209,7 @@ const receivedHeaders = (route: Route, upstream: Upstream, asker: NamedAsker) =>
   const user = { ...PLACEHOLDERS, ...asker.user } as unknown as User
   const hasIdentity = !route.public && route.socketio === undefined
   const passesToken = hasIdentity && (route.forwardToken || route.ownAuthorization)
-  const prefix = route.stripPrefix === undefined || route.stripPrefix === '/' ? '' : route.stripPrefix
+  const prefix = route.stripPrefix ?? ''
   const { identityHeaders = [] } = upstream
   const { set, remove } = upstream.requestHeaders ?? { set: [], remove: [] }
   const rules = requestRulesOf(upstream)

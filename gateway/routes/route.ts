@@ -160,8 +160,8 @@ export const isFromFiles = ({ upstream, external }: Pick<Route, 'upstream' | 'ex
   upstream !== undefined || external
 
 /** A canonical path of the route without its `stripPrefix`, which is whole static segments of every such path (see `definePrefix`). */
-export const forwardedPath = ({ stripPrefix = '/' }: Pick<Route, 'stripPrefix'>, path: string): string =>
-  stripPrefix === '/' ? path : path.slice(stripPrefix.length) || '/'
+export const forwardedPath = ({ stripPrefix }: Pick<Route, 'stripPrefix'>, path: string): string =>
+  stripPrefix === undefined ? path : path.slice(stripPrefix.length) || '/'
 
 /** Why a path is refused, for the log and `explain`. */
 export type BadPathReason =

@@ -18,6 +18,7 @@ const world = await startGateway(t, {
       { path: '/named/*', upstream: 'named', stripPrefix: '/named', public: true },
       { path: '/both/*', upstream: 'both', public: true },
       { path: '/whole/*', upstream: 'raw', public: true },
+      { path: '/rooted/*', upstream: 'raw', stripPrefix: '/', public: true },
       { path: '/kept', upstream: 'named', public: true }
     ]
   }
@@ -78,12 +79,27 @@ t.test('without a prefix an own address becomes a path, never another host', asy
   t.equal(await own(`http://127.0.0.1:${port}//evil.example/`), '/.//evil.example/')
   t.equal(await own(`http://127.0.0.1:${port}/\t/evil.example/`), '/./\t/evil.example/', 'browsers remove the tab')
   t.equal(await own('/y'), '/y')
+  const rooted = await answerTo('/rooted/x', `Location: http://127.0.0.1:${port}//evil.example/\r\n`)
+  t.equal(rooted.location, '/.//evil.example/', 'the prefix / is none')
   t.equal((await answerTo('/both/x', 'Location: http://127.0.0.1:1/y\r\n')).location, '/y', 'any target is an own one')
 })
 
-t.test('the redirect of a backend that receives the public host leads there', async t => {
-  const { location } = await answerTo('/named/x', 'Location: http://app.example.org/dir/\r\n')
-  t.equal(location, '/named/dir/')
+t.test('the redirect of a backend that receives the public host leads there, by https if it says so', async t => {
+  const location = async (path: string, address: string) => (await answerTo(path, `Location: ${address}\r\n`)).location
+  const origin = 'https://app.example.org'
+  for (const [address, expected] of [
+    ['http://app.example.org/dir/', '/named/dir/'],
+    ['http://app.example.org:80/dir/', '/named/dir/'],
+    ['//app.example.org/dir/', '/named/dir/'],
+    [`${origin}/dir/`, `${origin}/named/dir/`],
+    [`${origin}:443/named/dir/`, `${origin}:443/named/dir/`],
+    ['HTTPS://APP.example.org/dir/', 'https://APP.example.org/named/dir/'],
+    [`${origin}//evil.example/`, `${origin}/named//evil.example/`],
+    [`${origin}:8443/dir/`, `${origin}:8443/dir/`],
+    ['http://app.example.org:443/dir/', 'http://app.example.org:443/dir/']
+  ] as const)
+    t.equal(await location('/named/x', address), expected, address)
+  t.equal(await location('/kept', `${origin}/kept`), `${origin}/kept`, 'no loop for a client that came by http')
 })
 
 t.test('cookies come back to the backend that set them, and only there', async t => {

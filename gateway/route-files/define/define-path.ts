@@ -120,7 +120,7 @@ const starHint = (segment: string, isLast: boolean): string => {
   return isLast && segment === '**' ? '; write /*' : ''
 }
 
-export const definePrefix = (written: string, path: string, say: Complain): string => {
+export const definePrefix = (written: string, path: string, say: Complain): string | undefined => {
   const prefix = written.length > 1 && written.endsWith('/') ? written.slice(0, -1) : written
   const wanted = shapeOf(prefix)
   const segments = shapeOf(path)
@@ -131,5 +131,5 @@ export const definePrefix = (written: string, path: string, say: Complain): stri
     const example = statics.length === 0 ? '' : `, such as /${statics[0]}`
     say(`"stripPrefix" must be whole static segments at the start of "path"${example}`, 'stripPrefix')
   }
-  return prefix
+  return prefix === '/' ? undefined : prefix
 }

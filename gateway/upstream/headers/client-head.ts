@@ -148,34 +148,44 @@ const bare = (host: string): string => {
 const isSameHost = (target: Target, host: string): boolean =>
   target.host.toLowerCase() === host || (isLoopbackHost(target.host) && isLoopbackHost(host))
 
-/** Whether a URL names a backend of the upstream: as it is dialled, by the host that it received, or in another spelling. */
-const isOwn = (scheme: string | undefined, written: string, { upstream, host }: ResponseContext): boolean => {
-  const authority = written.toLowerCase()
-  if (upstream.preserveHost && authority === host.toLowerCase()) return true
+/** Whether a URL names the host that the backend received. */
+const isAskedHost = (scheme: string | undefined, authority: string, { upstream, host }: ResponseContext): boolean => {
+  const asked = host.toLowerCase()
+  return upstream.preserveHost && (authority === asked || authority === `${asked}:${DEFAULT_PORTS[scheme ?? '']}`)
+}
+
+/** Whether a URL names a backend of the upstream: as it is dialled, or in another spelling. */
+const isOwn = (scheme: string | undefined, authority: string, { upstream }: ResponseContext): boolean => {
   if (upstream.targets.some(target => target.authority === authority)) return true
   const [, name, port = ''] = AUTHORITY.exec(authority) ?? []
   if (name === undefined) return false
   return upstream.targets.some(target => {
-    const number = port === '' ? DEFAULT_PORTS[scheme?.toLowerCase() ?? (target.tls ? 'https' : 'http')] : Number(port)
+    const number = port === '' ? DEFAULT_PORTS[scheme ?? (target.tls ? 'https' : 'http')] : Number(port)
     return target.port === number && isSameHost(target, bare(name))
   })
 }
 
 /** A backend that supports X-Forwarded-Prefix has already added the prefix itself. */
 const withPrefix = (path: string, prefix: string): string => {
-  if (prefix === '' || prefix === '/' || !/^\/(?![/\\])/.test(path)) return path
+  if (prefix === '' || !/^\/(?![/\\])/.test(path)) return path
   return path.startsWith(prefix) && /^(?:[/?#]|$)/.test(path.slice(prefix.length)) ? path : prefix + path
 }
 
-/** A redirect to a backend's own address is changed to the same path on the public origin (RFC 9110 §10.2.2). */
+/**
+ * A redirect to a backend's own address is changed to the same path on the public origin (RFC 9110 §10.2.2). One to https there
+ * keeps its origin: as a path, it would lead a client that came by http to where it was.
+ */
 const publicAddress = (address: string, context: ResponseContext): string => {
   const { strippedPrefix } = context
-  const [, scheme, authority = '', rest = ''] = ABSOLUTE.exec(address) ?? []
-  if (authority === '' || !isOwn(scheme, authority, context)) return withPrefix(address, strippedPrefix)
+  const [, protocol, written = '', rest = ''] = ABSOLUTE.exec(address) ?? []
+  const [scheme, authority] = [protocol?.toLowerCase(), written.toLowerCase()]
+  const isAsked = isAskedHost(scheme, authority, context)
+  if (authority === '' || !(isAsked || isOwn(scheme, authority, context))) return withPrefix(address, strippedPrefix)
+  const origin = isAsked && scheme === 'https' ? `https://${written}` : ''
   const path = rest.startsWith('/') ? rest : `/${rest}`
   // `//elsewhere` would name another host; after `/.` it is a path (RFC 3986 §5.2.4). Browsers remove tabs (URL Standard §4.4).
-  if (/^\/\t*[/\\]/.test(path)) return strippedPrefix === '' ? `/.${path}` : strippedPrefix + path
-  return withPrefix(path, strippedPrefix)
+  if (/^\/\t*[/\\]/.test(path)) return origin + (strippedPrefix === '' ? `/.${path}` : strippedPrefix + path)
+  return origin + withPrefix(path, strippedPrefix)
 }
 
 /**

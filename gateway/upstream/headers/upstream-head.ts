@@ -138,12 +138,12 @@ export const createUpstreamHeads = ({ tokens, ownCookies, assertions }: Upstream
     framing = ''
   ): string => {
     const { request, identity, scheme, client, head, query, host } = exchange
-    const { upstream, stripPrefix = '/' } = route
+    const { upstream, stripPrefix } = route
     const isSecret = identity === undefined ? holdsOurs : undefined
     const path = forwardedPath(route, exchange.path) + (isSecret ? withoutOwnTokens(query, tokens.isOurs) : query)
     const authority = upstream?.preserveHost ? host : address
     const rules = upstream && requestRulesOf(upstream)
-    const prefix = stripPrefix === '/' ? '' : `\r\nx-forwarded-prefix: ${stripPrefix}`
+    const prefix = stripPrefix === undefined ? '' : `\r\nx-forwarded-prefix: ${stripPrefix}`
     const assertion = upstream?.assertion && identity !== undefined ? assertions.lineFor(identity, upstream.name) : ''
     // Few pieces, because V8 walks all of them when the text is written.
     return (
