@@ -15,7 +15,7 @@ const EMPTY = Buffer.alloc(0)
 
 const STRICT_LINE =
   /^([0-9A-Fa-f]{1,12})(?:;[\w!#$%&'*+.^`|~-]+(?:=(?:[\w!#$%&'*+.^`|~-]+|"(?:[\t\x20!#-[\]-~\x80-\xff]|\\[\t\x20-~\x80-\xff])*"))?)*\r$/
-const LAX_LINE = /^([0-9A-Fa-f]{1,12})(?:[\t ]*;[\t\x20-\x7e\x80-\xff]*)?\r?$/
+const LAX_LINE = /^([0-9A-Fa-f]{1,12})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?\r?$/
 
 export class ChunkedBody {
   /** `[name, value, …]`, once the body has ended. */

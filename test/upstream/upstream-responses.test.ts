@@ -29,6 +29,12 @@ const accepted: [what: string, bytes: string, status: number, body: string][] = 
   ['HTTP/1.9 in chunks', 'HTTP/1.9 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n', 200, 'ok'],
   ['lines that end in LF', 'HTTP/1.1 200 OK\nX-One: 1\nContent-Length: 2\nX-Two: 2\r\n\nok', 200, 'ok'],
   ['LF in chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\n\n1\no\n1;a=b\r\nk\n0\nX-Sum: 1\n\n', 200, 'ok'],
+  [
+    'blanks in lines of chunks',
+    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2 \r\nok\r\n0\t \r\n\r\n',
+    200,
+    'ok'
+  ],
   ['status 600', 'HTTP/1.1 600 Odd\r\nContent-Length: 2\r\n\r\nok', 600, 'ok'],
   ['status 999', 'HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n', 999, '']
 ]

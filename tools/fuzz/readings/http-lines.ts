@@ -91,8 +91,10 @@ export interface Body extends Omit<Message, 'fields'> {
   readonly end: number
 }
 
-// §7.1.1. What an extension consists of is left open: it is dropped, and ends with its line however it is read.
+// §7.1.1. What an extension consists of is left open: it is dropped, and ends with its line however it is read. Backends are known
+// that send blanks without one.
 const CHUNK_LINE = /^([0-9A-Fa-f]+)(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
+const LAX_CHUNK_LINE = /^([0-9A-Fa-f]+)[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/
 
 export const readChunks = (bytes: string, start: number, by: LineEnd): Body => {
   let [body, at, trailers]: [string, number, readonly Field[] | undefined] = ['', start, undefined]
@@ -100,7 +102,7 @@ export const readChunks = (bytes: string, start: number, by: LineEnd): Body => {
     for (;;) {
       const found = lineAt(bytes, at, by)
       if (found === undefined) return
-      const size = CHUNK_LINE.exec(found.line)?.[1] ?? refuse('no chunk size')
+      const size = (by === '\n' ? LAX_CHUNK_LINE : CHUNK_LINE).exec(found.line)?.[1] ?? refuse('no chunk size')
       at = found.next
       const length = Number.parseInt(size, 16)
       if (length === 0) break
