@@ -43,7 +43,7 @@ export abstract class HttpResponse {
 
   /** A response in one piece. `body` is Latin-1 and matches Content-Length, except for HEAD. */
   abstract whole(head: FinalHead, body: string): void
-  /** @param bodyLength -1: unknown, so the response is framed here */
+  /** Of a response that has a body. @param bodyLength -1: unknown, so the response is framed here */
   abstract begin(head: FinalHead, bodyLength: number): void
   /** Writes more of the body. Returns false if the client does not take it; the taker is notified once it has. */
   abstract write(chunk: Buffer): boolean

@@ -252,9 +252,10 @@ export class ResponseParser {
       this.#sink?.onInterim(head.status, head.headers)
       return bytes.subarray(bodyAt)
     }
+    const { framing } = head
     const bodyEnd = bodyAt + Math.max(0, head.contentLength)
-    const isWhole = head.framing === 'none' || (head.framing === 'length' && bodyEnd <= text.length)
-    if (!isWhole) return this.#startBody(head, bytes.subarray(bodyAt))
+    const isWhole = framing === 'none' || (framing === 'length' && bodyEnd <= text.length)
+    if (!isWhole) return this.#startBody(head, framing, bytes.subarray(bodyAt))
     this.#sink?.onHead(head, text.slice(bodyAt, bodyEnd))
     this.#end(NO_TRAILERS)
     return bodyEnd === bytes.length ? EMPTY : bytes.subarray(bodyEnd)
@@ -277,10 +278,10 @@ export class ResponseParser {
     return EMPTY
   }
 
-  #startBody(head: ResponseHead, rest: Buffer): Buffer {
-    this.#state = head.framing === 'none' ? 'idle' : head.framing
+  #startBody(head: ResponseHead, framing: Exclude<Framing, 'none'>, rest: Buffer): Buffer {
+    this.#state = framing
     this.#remaining = head.contentLength
-    this.#chunked = head.framing === 'chunked' ? new ChunkedBody(false) : undefined
+    this.#chunked = framing === 'chunked' ? new ChunkedBody(false) : undefined
     this.#sink?.onHead(head, undefined)
     return rest
   }

@@ -57,7 +57,7 @@ const CHUNKED = 'transfer-encoding: chunked\r\n'
 const PLAIN_ENDS = { keeps: ownText(`${KEEPS}\r\n`), closes: ownText(`${CLOSES}\r\n`) }
 const CHUNKED_ENDS = { keeps: ownText(`${KEEPS}${CHUNKED}\r\n`), closes: ownText(`${CLOSES}${CHUNKED}\r\n`) }
 
-type Framing = 'whole' | 'length' | 'chunks' | 'until-close'
+type Framing = 'length' | 'chunks' | 'until-close'
 
 /** The destination of a response's bytes. */
 export interface Http1Sink {
@@ -81,7 +81,7 @@ export class Http1Response extends HttpResponse {
   readonly #sink: Http1Sink
   readonly #isHead: boolean
   readonly #versionMinor: number
-  #framing: Framing = 'whole'
+  #framing: Framing = 'length'
 
   constructor(sink: Http1Sink, asked: Asked) {
     super()
@@ -100,17 +100,14 @@ export class Http1Response extends HttpResponse {
 
   begin(head: FinalHead, bodyLength: number): void {
     if (this.#isOver) return
-    const hasBody = !this.#isHead && head.status !== 204 && head.status !== 304
-    if (!hasBody) this.#framing = 'whole'
-    else if (bodyLength >= 0) this.#framing = 'length'
-    else this.#framing = this.#versionMinor >= 1 ? 'chunks' : 'until-close'
+    if (bodyLength < 0) this.#framing = this.#versionMinor >= 1 ? 'chunks' : 'until-close'
     this.endsWithConnection = this.#framing === 'until-close'
     if (this.endsWithConnection) this.keepAlive = false
     this.#sink.outbox.send(this.#headText(head, this.#framing === 'chunks' ? CHUNKED_ENDS : PLAIN_ENDS))
   }
 
   write(chunk: Buffer): boolean {
-    if (this.isEnded || this.isGone || chunk.length === 0 || this.#framing === 'whole') return true
+    if (this.isEnded || this.isGone || chunk.length === 0) return true
     return this.#framing === 'chunks'
       ? this.#sink.outbox.sendBytes(`${chunk.length.toString(16)}\r\n`, chunk, '\r\n')
       : this.#sink.outbox.sendBytes('', chunk, '')
