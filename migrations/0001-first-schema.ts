@@ -1,5 +1,5 @@
 // Creates the first schema: people, their access, ended tokens, login memory and the append-only audit log.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
 // `*_in xid8` holds the transaction that made the change: with pg_snapshot_xmin() an instance can re-read exactly what
 // was committed since it last looked, and a transaction that commits late is never skipped.
@@ -151,18 +151,10 @@ const AUDIT = `
     FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION audit_refuse();
 `
 
-export class FirstSchema implements MigrationInterface {
+export class FirstSchema {
   name = 'FirstSchema1763683200000'
 
   async up(runner: QueryRunner): Promise<void> {
     for (const part of [PEOPLE, LOGINS, AUDIT]) await runner.query(part)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query(`
-      DROP TABLE audit_events, audit_head, login_addresses, used_oauth_states, revocations, bootstrap_applied,
-        user_areas, user_profiles, provider_links, users, profiles, areas;
-      DROP FUNCTION audit_link(), audit_refuse();
-    `)
   }
 }

@@ -1,7 +1,7 @@
 // Adds a table that counts failed logins of an account for all instances.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class LoginPermits implements MigrationInterface {
+export class LoginPermits {
   name = 'LoginPermits1763769600000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -13,9 +13,5 @@ export class LoginPermits implements MigrationInterface {
       );
       CREATE INDEX login_permits_expires ON login_permits (expires_at);
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE login_permits')
   }
 }

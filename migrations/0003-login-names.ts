@@ -1,7 +1,7 @@
 // Adds the logins that belong to one account of the directory.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class LoginNames implements MigrationInterface {
+export class LoginNames {
   name = 'LoginNames1763856000000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -13,9 +13,5 @@ export class LoginNames implements MigrationInterface {
       );
       CREATE INDEX login_names_account ON login_names (account);
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE login_names')
   }
 }

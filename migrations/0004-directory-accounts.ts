@@ -1,7 +1,7 @@
 // Adds when the directory last confirmed each person, and which instance asks it.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class DirectoryAccounts implements MigrationInterface {
+export class DirectoryAccounts {
   name = 'DirectoryAccounts1763942400000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -22,9 +22,5 @@ export class DirectoryAccounts implements MigrationInterface {
         held_until timestamptz NOT NULL
       );
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE directory_recheck, directory_accounts')
   }
 }

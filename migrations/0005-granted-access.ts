@@ -1,5 +1,5 @@
 // Adds the groups in which people were last seen, and the access that route files grant to them.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
 // What an Admin assigned stays where it is (user_profiles, user_areas, users.main_area_id): a release without grants keeps
 // working with it, and when it deletes an area, the granted rows are deleted too.
@@ -38,14 +38,10 @@ const TABLES = `
   CREATE INDEX granted_areas_area ON granted_areas (area_id);
 `
 
-export class GrantedAccess implements MigrationInterface {
+export class GrantedAccess {
   name = 'GrantedAccess1764028800000'
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TABLES)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE granted_areas, granted_profiles, granted_access, person_groups')
   }
 }

@@ -1,7 +1,7 @@
 // Adds the session at the cloud provider from which a login came, and the logout tokens that were used.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class ProviderSessions implements MigrationInterface {
+export class ProviderSessions {
   name = 'ProviderSessions1764115200000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -25,9 +25,5 @@ export class ProviderSessions implements MigrationInterface {
       );
       CREATE INDEX used_logout_tokens_expires ON used_logout_tokens (expires_at);
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE used_logout_tokens, provider_sessions')
   }
 }

@@ -1,7 +1,7 @@
 // Adds live logins, so that people and Admins can see and end them individually.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class Sessions implements MigrationInterface {
+export class Sessions {
   name = 'Sessions1764201600000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -20,9 +20,5 @@ export class Sessions implements MigrationInterface {
       CREATE INDEX sessions_user ON sessions (user_id, last_used_at DESC);
       CREATE INDEX sessions_expires ON sessions (expires_at);
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE sessions')
   }
 }

@@ -1,7 +1,7 @@
 // Adds service accounts: each is a row in users, with credentials and conditions of its own.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class Clients implements MigrationInterface {
+export class Clients {
   name = 'Clients1764288000000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -20,9 +20,5 @@ export class Clients implements MigrationInterface {
       );
       CREATE UNIQUE INDEX clients_name ON clients (lower(name));
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE clients')
   }
 }

@@ -1,7 +1,7 @@
 // Adds access tokens that people create for their scripts, stored as hashes.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class PersonalTokens implements MigrationInterface {
+export class PersonalTokens {
   name = 'PersonalTokens1764374400000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -23,9 +23,5 @@ export class PersonalTokens implements MigrationInterface {
       CREATE INDEX personal_tokens_changed ON personal_tokens (changed_in);
       CREATE INDEX users_last_login ON users (last_login_at);
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE personal_tokens; DROP INDEX users_last_login')
   }
 }

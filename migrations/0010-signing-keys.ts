@@ -1,7 +1,7 @@
 // Adds the keys that sign assertions, shared by all instances; the private parts are encrypted.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class SigningKeys implements MigrationInterface {
+export class SigningKeys {
   name = 'SigningKeys1764460800000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -15,9 +15,5 @@ export class SigningKeys implements MigrationInterface {
         set_aside_at timestamptz
       );
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE signing_keys')
   }
 }

@@ -1,5 +1,5 @@
 // Adds a text for searching people that is folded when they are written, not at every search.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
 const WRITTEN = "name || ' ' || username || ' ' || email"
 
@@ -11,7 +11,7 @@ const TO = 'oOlLdDi'
 const FOLDED = `CASE WHEN octet_length(${WRITTEN}) = char_length(${WRITTEN}) THEN lower(${WRITTEN})
   ELSE lower(translate(normalize(${WRITTEN}, NFD), '${FROM}', '${TO}')) END`
 
-export class SearchedPeople implements MigrationInterface {
+export class SearchedPeople {
   name = 'SearchedPeople1764547200000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -19,9 +19,5 @@ export class SearchedPeople implements MigrationInterface {
     const isUnicode = rows[0]?.server_encoding === 'UTF8'
     const text = isUnicode ? FOLDED : `lower(${WRITTEN})`
     await runner.query(`ALTER TABLE users ADD COLUMN searched text GENERATED ALWAYS AS (${text}) STORED`)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('ALTER TABLE users DROP COLUMN searched')
   }
 }

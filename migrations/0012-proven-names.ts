@@ -1,7 +1,7 @@
 // Adds whose account a login name belongs to, and since when a person's groups cannot be read.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class R2ProvenNames implements MigrationInterface {
+export class R2ProvenNames {
   name = 'R2ProvenNames1764633600000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -16,13 +16,6 @@ export class R2ProvenNames implements MigrationInterface {
       );
       ALTER TABLE directory_accounts ADD COLUMN groups_unread_since timestamptz,
         ADD COLUMN groups_misses integer NOT NULL DEFAULT 0;
-    `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query(`
-      ALTER TABLE directory_accounts DROP COLUMN groups_unread_since, DROP COLUMN groups_misses;
-      ALTER TABLE login_names DROP COLUMN subject;
     `)
   }
 }

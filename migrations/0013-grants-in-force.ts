@@ -1,5 +1,5 @@
 // Adds the grants in force: those of the newest route files of all instances, with a number that counts their changes.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
 // What the grants give is still stored per person (granted_profiles, granted_areas, granted_access): the previous release
 // reads and writes it there, with the checksum of the grants that it was worked out from.
@@ -26,14 +26,10 @@ const TABLES = `
   CREATE INDEX grant_rules_group ON grant_rules (provider, group_key);
 `
 
-export class R2GrantsInForce implements MigrationInterface {
+export class R2GrantsInForce {
   name = 'R2GrantsInForce1764720000000'
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TABLES)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE grant_rules, grants_in_force')
   }
 }

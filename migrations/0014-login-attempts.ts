@@ -1,7 +1,7 @@
 // Adds a table with one row per failed or unfinished login, which replaces the permits that were encoded as text.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class R2LoginAttempts implements MigrationInterface {
+export class R2LoginAttempts {
   name = 'R2LoginAttempts1764806400000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -30,9 +30,5 @@ export class R2LoginAttempts implements MigrationInterface {
         generate_series(1, coalesce(parts[3], '1')::int)
       WHERE expires_at > now() AND parts IS NOT NULL
     `)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE login_attempts')
   }
 }

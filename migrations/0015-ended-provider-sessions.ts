@@ -1,7 +1,7 @@
 // Adds what each logout token ended, so that a login at the same moment does not outlive it.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class R2EndedProviderSessions implements MigrationInterface {
+export class R2EndedProviderSessions {
   name = 'R2EndedProviderSessions1764892800000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -11,9 +11,5 @@ export class R2EndedProviderSessions implements MigrationInterface {
         ADD subject text NOT NULL DEFAULT '',
         ADD sid text NOT NULL DEFAULT '',
         ADD issued_at timestamptz NOT NULL DEFAULT now()`)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('ALTER TABLE used_logout_tokens DROP issuer, DROP subject, DROP sid, DROP issued_at')
   }
 }

@@ -1,5 +1,5 @@
 // Lets the audit log be chained with a key, checked from a stored checkpoint, archived, and freed of names and addresses.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
 // Entries without a key come from the release before, or from before the switch: the database links those itself. A process
 // with the key has read the head under its lock, and gives both hashes.
@@ -99,28 +99,12 @@ const GUARDS = `
 const FEW = 20_000
 const IS_LARGE = `SELECT count(*) > ${FEW} AS large FROM (SELECT FROM audit_events LIMIT ${FEW + 1}) AS first_ones`
 
-export class R2KeyedAudit implements MigrationInterface {
+export class R2KeyedAudit {
   name = 'R2KeyedAudit1765065600000'
 
   async up(runner: QueryRunner): Promise<void> {
     for (const part of [TABLES, LINK, GUARDS]) await runner.query(part)
     const rows = (await runner.query(IS_LARGE)) as { large: boolean }[]
     if (rows[0]?.large !== true) await runner.query('CREATE INDEX audit_events_at ON audit_events (at, id)')
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query(`
-      DROP TRIGGER audit_head_moved_by_entries ON audit_head;
-      CREATE TRIGGER audit_head_moved_by_entries BEFORE UPDATE ON audit_head
-        FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION audit_refuse();
-      DROP TRIGGER audit_events_deletion ON audit_events;
-      DROP TRIGGER audit_events_change ON audit_events;
-      DROP TRIGGER audit_events_append_only ON audit_events;
-      CREATE TRIGGER audit_events_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_events
-        FOR EACH STATEMENT EXECUTE FUNCTION audit_refuse();
-      DROP FUNCTION audit_guard_head(), audit_guard_change(), audit_guard_deletion();
-      DROP TABLE audit_check, audit_keys;
-      DROP INDEX IF EXISTS audit_events_at;
-    `)
   }
 }

@@ -1,5 +1,5 @@
 // Stores who has access, so that lists of people are read from an index, and when a person was erased.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
 /** Whether the user `u` has at least one profile and one area, assigned or granted. */
 const ASSIGNED = `(
@@ -39,7 +39,7 @@ export const COUNTED = `ON users (assigned, disabled) WHERE provider <> 'client'
 const FEW = 20_000
 const IS_LARGE = `SELECT count(*) > ${FEW} AS large FROM (SELECT FROM users LIMIT ${FEW + 1}) AS first_ones`
 
-export class R2ListedPeople implements MigrationInterface {
+export class R2ListedPeople {
   name = 'R2ListedPeople1765152000000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -55,16 +55,5 @@ export class R2ListedPeople implements MigrationInterface {
     await runner.query(FOLLOW_BEFORE)
     await runner.query(`CREATE INDEX users_counted ${COUNTED}`)
     await runner.query(`CREATE INDEX users_listed ${LISTED}`)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    for (const table of SOURCES)
-      await runner.query(`DROP TRIGGER ${table}_given ON ${table}; DROP TRIGGER ${table}_taken ON ${table}`)
-    await runner.query(`
-      DROP FUNCTION users_follow_access();
-      ALTER TABLE users DROP assigned, DROP erased_at, RESET (autovacuum_vacuum_scale_factor);
-      CREATE INDEX users_name ON users (lower(name), id);
-      CREATE INDEX users_email ON users (lower(email));
-    `)
   }
 }

@@ -1,7 +1,7 @@
 // Adds the people whose access changed in commits that a fail-over has lost, so that every instance ends their earlier tokens.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class R2LostPeople implements MigrationInterface {
+export class R2LostPeople {
   name = 'R2LostPeople1765238400000'
 
   async up(runner: QueryRunner): Promise<void> {
@@ -14,9 +14,5 @@ export class R2LostPeople implements MigrationInterface {
         written_in xid8 NOT NULL DEFAULT pg_current_xact_id()
       );
       CREATE INDEX lost_people_written ON lost_people (written_in)`)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE lost_people')
   }
 }

@@ -1,5 +1,5 @@
 // Lets the audit log take many entries with one change of its head, instead of one for each entry.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
 /*
  * A process that has read the head under its lock numbers its entries itself. The database checks once per statement that
@@ -36,19 +36,10 @@ const FOLLOW = `
     FOR EACH ROW WHEN (NEW.id IS NULL OR NEW.key_id IS NULL) EXECUTE FUNCTION audit_link();
 `
 
-export class R2LinkedAtOnce implements MigrationInterface {
+export class R2LinkedAtOnce {
   name = 'R2LinkedAtOnce1765324800000'
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(FOLLOW)
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query(`
-      DROP TRIGGER audit_events_follow ON audit_events;
-      DROP TRIGGER audit_events_link ON audit_events;
-      CREATE TRIGGER audit_events_link BEFORE INSERT ON audit_events FOR EACH ROW EXECUTE FUNCTION audit_link();
-      DROP FUNCTION audit_follow();
-    `)
   }
 }

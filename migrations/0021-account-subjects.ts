@@ -1,14 +1,10 @@
 // Adds which directory account of a person last logged in, because `relink` may join several.
-import type { MigrationInterface, QueryRunner } from 'typeorm'
+import type { QueryRunner } from 'typeorm'
 
-export class R2AccountSubjects implements MigrationInterface {
+export class R2AccountSubjects {
   name = 'R2AccountSubjects1765411200000'
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query('ALTER TABLE directory_accounts ADD COLUMN subject text')
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('ALTER TABLE directory_accounts DROP COLUMN subject')
   }
 }
