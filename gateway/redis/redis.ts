@@ -1,7 +1,6 @@
 // Wraps Redis, in single, Sentinel or Cluster form, as a store whose commands either complete or fail in time.
 // Keys and channels begin with REDIS_PREFIX, which the callers leave out.
 import { hash } from 'node:crypto'
-import { lookup } from 'node:dns'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisNode, RedisSettings } from '../settings/redis.ts'
 import { task } from '../values/contain.ts'
@@ -65,7 +64,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
     const found = nodesOf(client)
     if (found.length > 0) nodes = found
   })
-  client.on('+node', containAsking)
+  client.on('+node', containAsking).on('+node', reportCopies(onError))
   client.on('-node', ({ options: left }: Redis) =>
     renew(({ options }) => options.host === left.host && options.port === left.port)
   )
@@ -142,6 +141,12 @@ const containAsking = (node: Redis) => {
     asked.catch(() => undefined)
     return asked
   }
+}
+
+/** ioredis asks a node of a Cluster for its slots over a copy of the connection, whose errors it ignores. */
+const reportCopies = (onError: (error: Error) => void) => (node: Redis) => {
+  const duplicate = node.duplicate.bind(node)
+  node.duplicate = options => duplicate(options).on('error', onError)
 }
 
 /** Remembers why there is no connection until a command succeeds: commands that find none only say so. */
@@ -233,8 +238,8 @@ const connect = (
       startupNodes.splice(0, startupNodes.length, ...(nodes.length > 0 ? nodes : settings.nodes))
       return reconnectDelayMs(attempt)
     },
-    // One name that cannot be resolved must not keep the client from the other nodes.
-    dnsLookup: (name, done) => lookup(name, (error, address) => done(null, error === null ? address : name)),
+    // Certificates are for names, and one name that cannot be resolved must not keep the client from the other nodes.
+    dnsLookup: (name, done) => done(null, name),
     // Redirections are followed; everything else is reported at once, and the topology is refreshed automatically.
     maxRedirections: 4,
     retryDelayOnFailover: 0,

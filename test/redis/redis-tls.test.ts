@@ -5,16 +5,31 @@ import { openStore, startLimiter } from '../support/limiters.ts'
 import { freePort } from '../support/ports.ts'
 import { startRedis } from '../support/redis.ts'
 import { makeFolder } from '../support/server-process.ts'
+import { until } from '../support/until.ts'
 
 const folder = makeFolder(t, 'redis-tls')
 const authority = createCertificateAuthority(folder)
 const good = authority.issue('redis')
 
-const startTls = async (t: Test, { certFile, keyFile }: CertificateFiles, clients: 'yes' | 'no' = 'no') => {
+type Clients = 'yes' | 'no'
+
+const start = async (t: Test, { certFile, keyFile }: CertificateFiles, clients: Clients, more: readonly string[]) => {
   const port = await freePort()
   const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-ca-cert-file', authority.caFile]
-  await startRedis(t, ['--tls-port', `${port}`, ...files, '--tls-auth-clients', clients])
-  return `rediss://127.0.0.1:${port}`
+  const { command } = await startRedis(t, ['--tls-port', `${port}`, ...files, '--tls-auth-clients', clients, ...more])
+  return { port, command }
+}
+
+const startTls = async (t: Test, files: CertificateFiles, clients: Clients = 'no') =>
+  `rediss://127.0.0.1:${(await start(t, files, clients, [])).port}`
+
+/** One node, which is known by its name. */
+const startTlsCluster = async (t: Test, files: CertificateFiles) => {
+  const words = ['--tls-cluster', 'yes', '--cluster-enabled', 'yes', '--cluster-announce-ip', 'localhost']
+  const { port, command } = await start(t, files, 'no', words)
+  await command('cluster', 'addslotsrange', '0', '16383')
+  await until(async () => (await command('cluster', 'info')).includes('cluster_state:ok'))
+  return `rediss-cluster://localhost:${port}`
 }
 
 t.test('a Redis whose certificate is verified is used, also one that asks for a certificate', async t => {
@@ -24,6 +39,17 @@ t.test('a Redis whose certificate is verified is used, also one that asks for a 
     await store.set('a', '1', 60_000)
     t.equal(await store.get('a'), '1')
   }
+})
+
+t.test('a Cluster is reached by the name in its certificate, and an unknown CA is named', async t => {
+  const url = await startTlsCluster(t, authority.issue('named', { names: ['DNS:localhost'] }))
+  const store = await openStore(t, url, undefined, { certificates: { ca: authority.ca } })
+  await store.set('a', '1', 60_000)
+  t.equal(await store.get('a'), '1')
+
+  const distrusting = await openStore(t, url, 1000)
+  const fault = { reason: 'tls-unknown-ca', code: 'SELF_SIGNED_CERT_IN_CHAIN' }
+  t.same(distrusting.failure(new Error('Connection is closed.')), fault)
 })
 
 // RV-48
