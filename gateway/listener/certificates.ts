@@ -160,7 +160,8 @@ export const isWell = ({ current, pair }: ServedCertificate): boolean => current
 const readPair = async ({ certFile, keyFile }: TlsFiles) => {
   const [cert, key] = [await textOf(certFile), await textOf(keyFile)]
   const read = checkPair(cert, key)
-  if ('message' in read || read.expiresAt > Date.now()) return read
+  // The file may still contain an issuer that has expired, beside the one that replaced it.
+  if ('message' in read || read.leafExpiresAt > Date.now()) return read
   return { variable: 'TLS_CERT_FILE', message: 'has expired' } as const
 }
 

@@ -14,7 +14,7 @@ const SECRET_NAMES: ReadonlySet<string> = new Set(
 )
 /** `code` and `state` are secrets in an OAuth redirect but ordinary words in logs, so their values decide. */
 const EVERYDAY: Readonly<Record<string, RegExp>> = {
-  code: /^(?:[A-Z]{2,8}(?:_[A-Z0-9]{1,24}){1,5}|E[A-Z0-9]{2,20}|[0-9A-Z]{5})$/,
+  code: /^(?:[A-Z]{2,8}(?:_[A-Z0-9/]{1,24}){1,9}|E[A-Z0-9]{2,20}|[0-9A-Z]{5})$/,
   state: /^[a-z][a-z -]{0,23}$/
 }
 const URL_NAMES: ReadonlySet<string> = new Set(['url', 'originalurl', 'location', 'referer', 'referrer', 'path'])

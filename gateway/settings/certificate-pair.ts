@@ -14,6 +14,8 @@ export interface CertificatePair {
   readonly key: string
   /** Milliseconds since 1970: the earliest end of validity within the chain. */
   readonly expiresAt: number
+  /** The same of its first certificate alone. */
+  readonly leafExpiresAt: number
   /** What the certificate is for, by its subjectAltName: names in lower case, such as `*.example.org`, and addresses. */
   readonly names: readonly string[]
 }
@@ -34,8 +36,9 @@ export const checkPair = (
     return { variable: keyFile, message: `is not the key of the first certificate in ${certFile}` }
   if (accepted(() => createSecureContext({ cert, key })) === undefined)
     return { variable: certFile, message: 'is rejected by OpenSSL; its key may be too short' }
-  const expiresAt = Math.min(...[leaf, ...issuers].map(({ validToDate }) => validToDate.getTime()))
-  return { cert, key, expiresAt, names: namesIn(leaf.subjectAltName) }
+  const leafExpiresAt = leaf.validToDate.getTime()
+  const expiresAt = Math.min(leafExpiresAt, ...issuers.map(({ validToDate }) => validToDate.getTime()))
+  return { cert, key, expiresAt, leafExpiresAt, names: namesIn(leaf.subjectAltName) }
 }
 
 const NO_CERTIFICATES = 'must contain certificates in PEM format'

@@ -109,6 +109,16 @@ t.test('what is no pair, has expired or is gone leaves the old one in use', asyn
   }
 })
 
+t.test('a renewed certificate is taken although its file also contains an issuer that has expired', async t => {
+  const { two, expired, live, certificates, state } = world(t)
+  const cert = `${read(two).cert}${read(expired).cert}`
+  writeFileSync(live.certFile, cert)
+  copyFileSync(two.keyFile, live.keyFile)
+  t.equal(await certificates.reload(), true)
+  t.match(state(), { current: true, pair: { cert } })
+  t.ok(state().pair.expiresAt < Date.now(), 'which is reported')
+})
+
 t.test('a certificate that expires in use is reported once, although its files have not changed', async t => {
   const clocks = shiftClocks(t)
   const { two, use, certificates, state, lines, until } = world(t)
