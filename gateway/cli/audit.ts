@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import type { ArchiveVerdict } from '../store/audit-archive-file.ts'
 import type { AuditLog } from '../store/audit-log.ts'
+import type { Database } from '../store/database.ts'
 import { parseTimestamp } from '../values/quantities.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { requiredSecrets } from './command-settings.ts'
@@ -70,7 +71,7 @@ const archive = async (cli: Cli, { before: text, out }: { before: string; out: s
   const exists = () => new CannotRun(`${out} exists: name a new file`)
   if (existsSync(out)) throw exists()
   const secrets = await secretsOf(cli)
-  return withDatabase(cli.environment, async database => {
+  const work = async (database: Database): Promise<Report> => {
     const { archiveAudit, ArchivedMeanwhile, AuditBroken } = await import('../store/audit-archive.ts')
     try {
       const archived = await archiveAudit(database, { actor: ACTOR, secrets, before, fileOf: () => out })
@@ -88,7 +89,8 @@ const archive = async (cli: Cli, { before: text, out }: { before: string; out: s
       const { firstBroken, message } = error
       return { found: true, json: { ok: false, firstBroken }, text: ({ red }) => red(message) }
     }
-  })
+  }
+  return withDatabase(cli.environment, work, { secrets })
 }
 
 type Verdict = Awaited<ReturnType<AuditLog['verify']>>

@@ -1,4 +1,5 @@
 // Creates the next key that signs assertions, before it is due.
+import type { Database } from '../store/database.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { requiredSecrets } from './command-settings.ts'
 import { ACTOR, withDatabase } from './open-store.ts'
@@ -13,7 +14,7 @@ const rotate = async (cli: Cli): Promise<Report> => {
   const { areForeign, planKeys } = await import('../tokens/signing-keys.ts')
   const { updateSigningKeys } = await import('../store/signing-keys.ts')
   const options = { secrets, rotationS: Number.POSITIVE_INFINITY, isStart: false }
-  return withDatabase(cli.environment, async database => {
+  const work = async (database: Database): Promise<Report> => {
     let isRotated = false
     const { rows } = await updateSigningKeys(database, ACTOR, (known, nowS) => {
       if (areForeign(known, secrets))
@@ -34,5 +35,6 @@ const rotate = async (cli: Cli): Promise<Report> => {
           `Key ${newest.kid} has been created. Running gateways publish it within a minute and sign with it from ${signsFrom}.`
         )
     }
-  })
+  }
+  return withDatabase(cli.environment, work, { secrets })
 }

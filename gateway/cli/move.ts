@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type pg from 'pg'
 import type { Database } from '../store/database.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
-import { storeSettings } from './command-settings.ts'
+import { sealingSecrets, storeSettings } from './command-settings.ts'
 import { ACTOR, openAuditKeys, openOrFail } from './open-store.ts'
 import { table } from './terminal.ts'
 
@@ -21,6 +21,7 @@ const move = async ({ environment }: Cli): Promise<Report> => {
     throw new CannotRun(
       `There is no embedded database in ${dataDir}: set DATA_DIR to the same value as for the gateway`
     )
+  const secrets = await sealingSecrets(environment)
   const { linkingKey } = await import('../store/audit-entry.ts')
   const { createAuditLog } = await import('../store/audit-log.ts')
   // Opened as a gateway would open it, exclusively: nothing may be written during the copy.
@@ -28,11 +29,11 @@ const move = async ({ environment }: Cli): Promise<Report> => {
   try {
     const to = await openOrFail({ databaseUrl, dataDir, role: 'command' }, 'The database cannot be used')
     try {
-      await openAuditKeys(environment, from)
+      await openAuditKeys(secrets, from)
       // The move itself is an entry of the audit log.
       await from.read(linkingKey)
       const copied = await copyDatabase(from, to)
-      await openAuditKeys(environment, to)
+      await openAuditKeys(secrets, to)
       await createAuditLog(to).append({ actor: ACTOR, action: 'database.move' })
       return reportOf(copied, dataDir)
     } finally {

@@ -22,29 +22,27 @@ interface StoreOptions {
   readonly create?: boolean
   /** False: the schema is used as it is. */
   readonly migrates?: boolean
+  /** Those of the environment, if they have been read: JWT_SECRET_FILE may be a pipe. */
+  readonly secrets?: Secrets
 }
 
-/** Whether the environment names an existing database, as far as this can be seen without opening it. */
-export const hasDatabase = (environment: Environment): boolean => {
-  const { databaseUrl, dataDir } = storeSettings(environment)
-  return databaseUrl !== undefined || existsSync(join(dataDir, 'postgres'))
-}
+type Secrets = Awaited<ReturnType<typeof sealingSecrets>>
 
 /** Opens the database that the environment names, and migrates it. Throws {@link CannotRun} if it is unavailable. */
 export const withDatabase = async <T>(
   environment: Environment,
   work: (database: Database) => Promise<T>,
-  { create = false, migrates = true }: StoreOptions = {}
+  { create = false, migrates = true, secrets }: StoreOptions = {}
 ): Promise<T> => {
   const { databaseUrl, dataDir } = storeSettings(environment)
-  if (!create && !hasDatabase(environment)) {
+  if (!create && databaseUrl === undefined && !existsSync(join(dataDir, 'postgres'))) {
     throw new CannotRun(
       `There is no database in ${resolve(dataDir)}: set DATABASE_URL or DATA_DIR to the same value as for the gateway`
     )
   }
   const database = await openOrFail({ databaseUrl, dataDir, role: 'command', migrates }, 'The database cannot be used')
   try {
-    if (migrates) await openAuditKeys(environment, database)
+    if (migrates) await openAuditKeys(secrets ?? (await sealingSecrets(environment)), database)
     return await work(database)
   } catch (error) {
     throw error instanceof GatewayError && error.reason === 'database-unavailable'
@@ -59,8 +57,7 @@ export const withUsers = <T>(environment: Environment, work: (users: Users, data
   withDatabase(environment, async database => work((await import('../store/users.ts')).createUsers(database), database))
 
 /** So that what a command changes is written to the audit log, and the log can be verified. */
-export const openAuditKeys = async (environment: Environment, database: Database): Promise<void> => {
-  const secrets = await sealingSecrets(environment)
+export const openAuditKeys = async (secrets: Secrets, database: Database): Promise<void> => {
   if (secrets.length === 0) return
   const { keyAuditLog } = await import('../store/audit-entry.ts')
   await keyAuditLog(database, { secrets, creates: false })
@@ -92,8 +89,8 @@ const unusable = (failure: string, { databaseUrl, dataDir }: Where, error: unkno
   return new CannotRun(`${failure} (${where}): ${cause}`, advice === undefined ? [] : [advice])
 }
 
-// Without user name and password.
-const placeOf = (databaseUrl: string): string => databaseUrl.replace(/^[^@]*@|^[a-z]+:\/\//, '').replace(/\?.*$/, '')
+// Without user name and password, which the query may contain as well.
+const placeOf = (databaseUrl: string): string => databaseUrl.replace(/\?.*$/, '').replace(/^[^@]*@|^[a-z]+:\/\//, '')
 
 /** Finds exactly one person. A bare number may be an id or a username, but must not be both. */
 export const personNamed = async (users: Pick<Users, 'loadPerson' | 'findByUsername'>, name: string) => {

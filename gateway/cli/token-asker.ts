@@ -75,9 +75,7 @@ const refusedAsker = ({ code, reason = '' }: GatewayError): TokenAsker => ({
 
 /** Looked up as the gateway does, in the database that the environment names. */
 const askerOfPersonalToken = async ({ environment }: Cli, token: string): Promise<TokenAsker> => {
-  const { hasDatabase, withDatabase } = await import('./open-store.ts')
-  if (!hasDatabase(environment))
-    throw new CannotRun('Access tokens (pt_…) cannot be checked without the database: set DATABASE_URL')
+  const { withDatabase } = await import('./open-store.ts')
   const { readLiveTokens } = await import('../store/personal-tokens.ts')
   const tokens = createPersonalTokens({
     revocations: createRevocations(),

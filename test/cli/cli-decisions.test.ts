@@ -91,7 +91,7 @@ t.test('explain looks an access token up in the database, or says that it cannot
   const asked = `explain GET /api/x --token pt_${'a'.repeat(43)} --config FOLDER`
   const { postgres } = await startGateway(t)
   const databases = [
-    [{ DATA_DIR: '/nonexistent' }, 2, /cannot be checked without the database/],
+    [{ DATA_DIR: '/nonexistent' }, 2, /There is no database in \/nonexistent: set DATABASE_URL/],
     [{ DATABASE_URL: postgres.url }, 0, /401 GW_UNAUTHENTICATED.*unknown-access-token/]
   ] as const
   for (const [env, code, says] of databases)

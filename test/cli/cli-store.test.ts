@@ -1,7 +1,7 @@
 // People, service accounts, schema, audit log and tokens are looked after from the command line, beside a running gateway.
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { stripVTControlCharacters } from 'node:util'
+import { promisify, stripVTControlCharacters } from 'node:util'
 import t from 'tap'
 import { changeAccess } from '../../gateway/store/access.ts'
 import { raiseVersions } from '../../gateway/store/access-changes.ts'
@@ -148,6 +148,16 @@ t.test('on Postgres', async t => {
     t.match((await grant(`ldap:${user.id}`, '--profile', 'Agente', '--area', 'Sul')).json(), { username: `${user.id}` })
   })
 
+  await t.test('the database and the secret may be named by pipes, which can be read once', async t => {
+    const out = join(makeFolder(t, 'pipes'), 'audit.jsonl')
+    for (const args of [
+      ['audit', 'verify'],
+      ['audit', 'archive', '--before', '2020-01-31', '--out', out],
+      ['keys', 'rotate']
+    ])
+      await t.resolves(portariaPiped(DATABASE_URL, args), args.join(' '))
+  })
+
   await t.test('audit verify names the first entry that was changed', async t => {
     t.equal((await portaria(['audit', 'verify'], { env })).code, 0)
     await postgres.query('ALTER TABLE audit_events DISABLE TRIGGER ALL', [], DATABASE_URL)
@@ -166,6 +176,7 @@ t.test('on Postgres', async t => {
     for (const url of [
       `postgres://postgres:s3cr3t-word@127.0.0.1:${port}/none`,
       'postgres://u:s3cr3t-word@127.0.0.1:1/x',
+      'postgres://127.0.0.1:1/x?user=u&password=abc@s3cr3t-word',
       'mysql://s3cr3t-word'
     ]) {
       const { code, stdout, stderr } = await portariaHere(['migrate'], { env: { DATABASE_URL: url } })
@@ -261,11 +272,20 @@ t.test('token logs in and prints the token alone; the password is neither shown 
   t.notMatch(shown, /senha/)
 })
 
+const ENTRY = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
+
+/** Rejects unless the command succeeds. */
+const portariaPiped = (url: string, args: readonly string[]) => {
+  const piped = 'DATABASE_URL_FILE=<(printf %s "$FIRST") JWT_SECRET_FILE=<(printf %s "$SECOND") exec "$@"'
+  const command = ['bash', process.execPath, ENTRY, '--env-file=/dev/null', ...args]
+  const env = { PATH: process.env.PATH, FIRST: url, SECOND: TEST_SECRET }
+  return promisify(execFile)('bash', ['-c', piped, ...command], { env })
+}
+
 /** What a terminal shows when somebody answers the questions one after the other. */
 const typeInTerminal = (url: string, answers: readonly string[]): Promise<string> =>
   new Promise((resolve, reject) => {
-    const entry = join(import.meta.dirname, '../../gateway/cli/portaria.ts')
-    const command = `${process.execPath} ${entry} token --url ${url}`
+    const command = `${process.execPath} ${ENTRY} token --url ${url}`
     const child = spawn('script', ['-qec', command, '/dev/null'], { env: { PATH: process.env.PATH, SHELL: '/bin/sh' } })
     let shown = ''
     let answered = 0
