@@ -208,7 +208,9 @@ export const readDatabaseUrl = (reader: Reader, name: 'DATABASE_URL' | 'DATABASE
 const isPlainDatabase = (url: string): boolean => {
   const hosts = postgresUrls(url)?.map(each => new URL(each)) ?? []
   return hosts.some(({ hostname, searchParams }) => {
-    if (hostname === '' || isLoopbackHost(hostname)) return false
+    const host = searchParams.get('host') ?? hostname
+    // A path, percent-encoded in a URL, is that of a Unix socket.
+    if (host === '' || /^(?:\/|%2f)/i.test(host) || isLoopbackHost(host)) return false
     const mode = searchParams.get('sslmode') ?? searchParams.get('ssl')
     return mode === null || ['disable', 'false', '0'].includes(mode)
   })

@@ -5,22 +5,24 @@ import type { Environment } from './reader.ts'
 export type SamplerSettings = Readonly<ReturnType<typeof readSampler>>
 
 export const isTracing = (environment: Environment): boolean => {
-  const { OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER } = environment
-  if (OTEL_SDK_DISABLED?.toLowerCase() === 'true' || OTEL_TRACES_EXPORTER === 'none') return false
+  if (environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || exporterIn(environment) === 'none') return false
   return ['OTEL_TRACES_EXPORTER', ...ENDPOINTS].some(name => (environment[name] ?? '') !== '')
 }
+
+/** The standard's words count whatever their case. */
+const exporterIn = ({ OTEL_TRACES_EXPORTER = '' }: Environment): string => OTEL_TRACES_EXPORTER.toLowerCase()
 
 const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const
 
 /** Requested features that are not supported, and an address to which nothing can be sent; reported at startup. */
 export const tracingWarnings = (environment: Environment): string[] => {
   if (!isTracing(environment)) return []
-  const { OTEL_TRACES_EXPORTER, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = environment
+  const { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL } = environment
   const protocol = OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? OTEL_EXPORTER_OTLP_PROTOCOL ?? ''
   const endpoint = ENDPOINTS.find(name => (environment[name] ?? '') !== '')
   const isHttp = endpoint === undefined || /^https?:\/\/[^/]/i.test(environment[endpoint] ?? '')
   return [
-    ...(['', 'otlp'].includes(OTEL_TRACES_EXPORTER ?? '')
+    ...(['', 'otlp'].includes(exporterIn(environment))
       ? []
       : ['OTEL_TRACES_EXPORTER: only otlp is supported and will be used']),
     ...(['', 'http/protobuf'].includes(protocol)

@@ -93,10 +93,13 @@ const start = async (
   lock: DataDirLock,
   { log, role }: Pick<EmbeddedOptions, 'log' | 'role'>
 ) => {
-  chmodSync(home, 0o700)
+  const files = join(home, 'postgres')
+  // PGlite lets every user write the files that it makes. The directory around it, if it was there before, may be shared.
+  mkdirSync(files, { recursive: true })
+  chmodSync(files, 0o700)
   const path = socketPath(folder)
   for (const flag of UNOPTIMIZED) setFlagsFromString(flag)
-  const database = await PGlite.create({ dataDir: join(home, 'postgres') }).catch(cannotOpen)
+  const database = await PGlite.create({ dataDir: files }).catch(cannotOpen)
   await database.exec(`LISTEN ${ACCESS_CHANNEL}`)
   // PGlite is one session: a notification arrives with the answer to the client that sent the last message, so it is heard here.
   const notifications = {

@@ -153,7 +153,9 @@ t.test('a killed demo does not stand in the way of the next ones, which remove w
   await t.test('and with its port taken, two more run side by side on others', async t => {
     const port = Number(new URL(killed.url).port)
     await occupy(t, port)
-    const [second, third] = await Promise.all([startDemo(t, { temporary }), startDemo(t, { temporary })])
+    const env = { ALL_PROXY: 'http://proxy.example:3128' }
+    const [second, third] = await Promise.all([startDemo(t, { temporary, env }), startDemo(t, { temporary })])
+    for (const line of second.curlLines) t.match(line, /^curl -i --noproxy localhost /)
     t.equal(new Set([killed.url, second.url, third.url]).size, 3)
     t.equal(left().length, 2)
     t.notOk(left().includes(remains[0] ?? ''))

@@ -33,7 +33,7 @@ if (isOfNpm) setInterval(followParent, PARENT_CHECK_MS).unref()
 // The reader of the output has gone (`npm run demo | head`).
 process.stdout.on('error', stop)
 
-const { PORT = '', HOST = '127.0.0.1', LOG_LEVEL = 'warn', http_proxy } = process.env
+const { PORT = '', HOST = '127.0.0.1', LOG_LEVEL = 'warn', http_proxy, all_proxy, ALL_PROXY } = process.env
 try {
   if (!/^\s*\d{0,5}\s*$/.test(PORT) || Number(PORT) > 65_535)
     throw new Error('PORT must be a whole number from 0 to 65535')
@@ -47,7 +47,7 @@ try {
     portMayDiffer: PORT === '',
     logLevel: LOG_LEVEL
   })
-  console.log(announcement(demo, http_proxy !== undefined))
+  console.log(announcement(demo, (http_proxy ?? all_proxy ?? ALL_PROXY) !== undefined))
 } catch (error) {
   if (!isStopping) console.error(`The demo cannot start: ${error instanceof Error ? error.message : 'unknown reason'}`)
   process.exit(isStopping ? 0 : 1)

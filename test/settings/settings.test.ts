@@ -250,7 +250,8 @@ t.test('values are read as they are meant', async t => {
   for (const port of [0, 65_535]) t.equal(read({ PORT: `${port}` }).port, port)
   for (const host of words`:: ::1 fe80::1%eth0 ::ffff:127.0.0.1 127.0.0.1 gate_1.corp.example`)
     t.equal(read({ HOST: host }).host, host)
-  t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_SDK_DISABLED: 'true' }).otel, false)
+  for (const off of [{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'None' }])
+    t.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', ...off }).otel, false)
 })
 
 t.test('the sampler is read as OpenTelemetry defines it, where an empty variable is unset too', async t => {
@@ -593,8 +594,11 @@ t.test('several workers need stores that they can share', async t => {
   t.equal(usableCpus(quotaOf('50000\n')), 1, 'half a CPU')
   t.equal(usableCpus(quotaOf('-1\n')), availableParallelism(), 'no quota')
   const warns = (url: string) => read({ DATABASE_URL: url }).warnings.some(text => text.includes('without TLS'))
-  for (const url of ['postgres://u:p@db/x', 'postgres://u:p@127.0.0.1:1,db:2/x?sslmode=disable']) t.ok(warns(url), url)
-  for (const url of ['postgres://u:p@a,b/x?sslmode=verify-full', 'postgres://u:p@localhost/x']) t.notOk(warns(url), url)
+  const plain = ['postgres://u:p@db/x', 'postgres://u:p@127.0.0.1:1,db:2/x?sslmode=disable', 'postgres:///x?host=db']
+  for (const url of plain) t.ok(warns(url), url)
+  const sockets = ['postgres://u:p@%2Frun%2Fpostgresql/x', 'postgres://u:p@db/x?host=/run/postgresql']
+  for (const url of ['postgres://u:p@a,b/x?sslmode=verify-full', 'postgres://u:p@localhost/x', ...sockets])
+    t.notOk(warns(url), url)
 })
 
 t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {

@@ -152,12 +152,15 @@ t.test('what a killed gateway left behind is taken over, and nothing that it con
   }
 })
 
-t.test('a folder whose path is too long for a socket works as well', async t => {
+t.test('a folder whose path is too long for a socket works as well, and keeps the rights that it had', async t => {
   const folder = join(home, 'x'.repeat(60), 'y'.repeat(60))
   mkdirSync(folder, { recursive: true })
   await fillDataDir(folder)
+  chmodSync(folder, 0o755)
   const { database } = await open(t, folder)
   t.ok(await database.ping())
+  const modes = ['.', 'postgres'].map(name => statSync(join(folder, name)).mode & 0o777)
+  t.same(modes, [0o755, 0o700], 'but what is in it is for the gateway alone')
   await database.close()
   t.same(readdirSync(folder), ['postgres'])
 })

@@ -24,7 +24,7 @@ interface StartOptions {
 }
 
 export const spawnDemo = (t: Pick<Test, 'teardown'>, { temporary, cwd = ROOT, env = {} }: StartOptions) => {
-  const { PORT: _port, http_proxy: _proxy, ...rest } = process.env
+  const { PORT: _port, http_proxy: _http, all_proxy: _all, ALL_PROXY: _upper, ...rest } = process.env
   const child = spawn('npm', ['run', '--silent', 'demo'], {
     cwd,
     detached: true,
