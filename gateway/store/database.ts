@@ -23,9 +23,9 @@ const POOL_SIZE = 10
 /** The embedded Postgres is never unavailable, only busy. */
 const EMBEDDED_ACQUIRE_TIMEOUT_MS = 5_000
 const PING_TIMEOUT_MS = 2_000
-/** Of each of its statements. */
+/** Of each of its statements, also of the one that waits for its turn. */
 const MIGRATION_TIMEOUT_MS = 60_000
-/** Of all of them, and of the wait for its turn. */
+/** Of all of them. */
 const MIGRATION_MS = 300_000
 const IDLE_TRANSACTION_MS = 10_000
 /** Other statements queue behind a migration that waits for a table; after this time it gives up, and the start tries again. */

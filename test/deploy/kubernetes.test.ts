@@ -16,6 +16,8 @@ const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string }
+  readonly periodSeconds: number
+  readonly failureThreshold: number
 }
 
 interface Manifest {
@@ -83,6 +85,8 @@ t.test('the probes ask the ops listener, and a database that is away restarts no
   for (const probe of [container.startupProbe, container.readinessProbe])
     t.match(probe, { httpGet: { path: '/ready', port: 'ops' } })
   t.match(container.livenessProbe, { httpGet: { path: '/live', port: 'ops' } })
+  const { periodSeconds, failureThreshold } = container.startupProbe
+  t.ok(periodSeconds * failureThreshold >= 15 * 60, 'a first migration has as long as under systemd')
 })
 
 t.test('the pod has no more rights than it needs', async t => {
