@@ -279,7 +279,7 @@ const portariaPiped = (url: string, args: readonly string[]) => {
   const piped = 'DATABASE_URL_FILE=<(printf %s "$FIRST") JWT_SECRET_FILE=<(printf %s "$SECOND") exec "$@"'
   const command = ['bash', process.execPath, ENTRY, '--env-file=/dev/null', ...args]
   const env = { PATH: process.env.PATH, FIRST: url, SECOND: TEST_SECRET }
-  return promisify(execFile)('bash', ['-c', piped, ...command], { env })
+  return promisify(execFile)('bash', ['--norc', '-c', piped, ...command], { env })
 }
 
 /** What a terminal shows when somebody answers the questions one after the other. */
