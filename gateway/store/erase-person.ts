@@ -20,8 +20,8 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
   const erased = { entries: 0, last: 0 }
   for (let isFull = true; isFull; ) {
     const portion = await database.write(async manager => {
-      await getErasable(manager, id, username)
-      return eraseFromAudit(manager, id, erased.last, PORTION)
+      const { user } = await getErasable(manager, id, username)
+      return eraseFromAudit(manager, user, erased.last, PORTION)
     })
     erased.entries += portion.entries
     erased.last = portion.last
@@ -37,7 +37,7 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
     await query(manager, FORGET_BOOTSTRAP, [id])
     await query(manager, ERASE, [id])
     // What was written since.
-    const entries = erased.entries + (await eraseFromAudit(manager, id, erased.last, null)).entries
+    const entries = erased.entries + (await eraseFromAudit(manager, user, erased.last, null)).entries
     await appendAudit(manager, { actor, action: 'person.erase', target: `user:${id}`, details: { entries } })
   })
 }
@@ -83,8 +83,13 @@ const ERASE = `
   WHERE id = $1`
 
 /** The next entries by the person, and failed logins under their name, after the one numbered `after`. */
-const eraseFromAudit = async (manager: EntityManager, id: number, after: number, most: number | null) => {
-  const rows = await query<{ id: number }>(manager, THEIRS, [id, `user:${id}`, after, most])
+const eraseFromAudit = async (
+  manager: EntityManager,
+  { id, username }: StoredPerson['user'],
+  after: number,
+  most: number | null
+) => {
+  const rows = await query<{ id: number }>(manager, THEIRS, [id, `user:${id}`, after, most, username])
   const ids = rows.map(row => row.id)
   let entries = 0
   for (const key of keysOf(manager)) {
@@ -96,12 +101,15 @@ const eraseFromAudit = async (manager: EntityManager, id: number, after: number,
   return { entries, last: ids.at(-1) ?? after, isFull: ids.length === most }
 }
 
-// Each arm has an index that ends in the number of the entry.
+// Each arm has an index that ends in the number of the entry. A cloud login that is refused before it is known whose it is has the
+// name that the provider gave, and no target.
 const THEIRS = `
   SELECT id::float8 AS id FROM (
     (SELECT id FROM audit_events WHERE actor_id = $1 AND id > $3 ORDER BY id LIMIT $4)
     UNION (SELECT id FROM audit_events WHERE target = $2 AND actor_id IS NULL AND action = 'login.failed' AND id > $3
-      ORDER BY id LIMIT $4)) AS theirs
+      ORDER BY id LIMIT $4)
+    UNION (SELECT id FROM audit_events WHERE $5 <> '' AND lower(actor_username) = lower($5) AND actor_id IS NULL
+      AND target = '' AND action = 'login.failed' AND id > $3 ORDER BY id LIMIT $4)) AS theirs
   ORDER BY id LIMIT $4`
 
 const OF_KEY = 'e.id = ANY ($1::bigint[]) AND e.key_id = $2'

@@ -32,6 +32,13 @@ const startTraced = async (t: Test) => {
   await audit.append({ actor: self, action: 'login', target: `user:${user.id}` })
   const failed = { id: null, username: NAMES.username, ip: ADDRESS }
   await audit.append({ actor: failed, action: 'login.failed', target: `user:${user.id}` })
+  // By the cloud, from a tenant that may not log in: it is not known whose account it is.
+  for (const username of [NAMES.username.replace('unica', 'UNICA'), 'maria'])
+    await audit.append({
+      actor: { ...failed, username, ip: username === 'maria' ? '192.0.2.2' : ADDRESS },
+      action: 'login.failed',
+      target: ''
+    })
   await audit.append({ actor: { id: other.id, username: 'maria', ip: '192.0.2.1' }, action: 'login' })
   const statements = [
     "INSERT INTO login_names (login, account, subject) VALUES ($1, $1, 'quiteria.unica')",
@@ -85,6 +92,11 @@ t.test('an Admin erases a person: no table names them, their tokens end, the log
     { action: 'login', actor: { id: user.id, username: '' }, ip: '' }
   ])
   t.match((await audit.list({ user: other.id })).items[0], { actor: { username: 'maria' }, ip: '192.0.2.1' })
+  const refused = (await audit.list({ action: 'login.failed' })).items.filter(({ target }) => target === '')
+  t.match(refused, [
+    { actor: { username: 'maria' }, ip: '192.0.2.2' },
+    { actor: { id: null, username: '' }, ip: '' }
+  ])
   const again = await users.syncPerson(person('quiteria.unica', NAMES))
   t.not(again.user.id, user.id, 'the account is a new person')
   t.equal(again.user.accessStatus, 'unassigned')
