@@ -128,8 +128,11 @@ const NOTHING_GRANTED: GrantedParts = { granted: [], groupsCutOff: false }
 const conditions = ({ search, accessStatus, disabled }: PeopleQuery) => {
   const parts = ["u.provider <> 'client' AND u.erased_at IS NULL"]
   // One condition a word, each of which the index of trigrams can find; escaped for LIKE (PostgreSQL documentation, 9.7.1).
-  const values = searchWords(storableText(search)).map(word => `%${word.replace(/[\\%_]/g, '\\$&')}%`)
-  parts.push(...values.map((_, n) => `u.searched LIKE $${n + 1}`))
+  // A sigma stands for any of its forms: some locales give the last of a word one of its own.
+  const values = searchWords(storableText(search)).map(
+    word => `%${word.replace(/[\\%_]/g, '\\$&').replace(/[Σσς]/g, '_')}%`
+  )
+  parts.push(...values.map((_, n) => `u.searched LIKE lower($${n + 1})`))
   if (disabled !== undefined) parts.push(disabled ? 'u.disabled' : 'NOT u.disabled')
   if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? 'u.assigned' : 'NOT u.assigned')
   return { where: `WHERE ${parts.join(' AND ')}`, values }
@@ -192,12 +195,11 @@ for (const mark of MARKS) FOLDED.set(mark, '')
 /** Words beyond this number are ignored. */
 const MAX_WORDS = 10
 
-/** The words of a search, without case and accents. */
+/** The words of a search, without accents. Their case is the database's, as in the column that is searched. */
 const searchWords = (text: string): string[] =>
   [...text.normalize('NFD')]
     .map(character => FOLDED.get(character) ?? character)
     .join('')
-    .toLowerCase()
     .split(/\s+/)
     .filter(word => word !== '')
     .slice(0, MAX_WORDS)

@@ -340,6 +340,7 @@ t.test('what is wrong for everybody is refused as a whole', async t => {
 t.test('a search takes words over several fields, without case and accents; disabled people have a filter', async t => {
   await users.syncPerson(person('jconceicao', { name: 'João Conceição', email: 'joao@corp.example' }))
   const lech = await users.syncPerson(person('lech', { name: 'Łukasz Żółć', email: 'lech@corp.example' }))
+  await users.syncPerson(person('odos', { name: 'Οδός Αθηνάς' }))
   await users.syncPerson(person('100%', { name: "a_b\\ o'brien; DROP TABLE users" }))
   t.equal((await call('POST', `users/${lech.user.id}/disable`)).status, 204)
   for (const [search, more, ...found] of [
@@ -349,6 +350,8 @@ t.test('a search takes words over several fields, without case and accents; disa
     ['corp.example joão', '', 'jconceicao'],
     ['jconceicao João', '', 'jconceicao'],
     ['lukasz zolc', '', 'lech'],
+    ['ΟΔΟΣ', '', 'odos'],
+    ['αθηνας οδοσ', '', 'odos'],
     ['joao lech', ''],
     ['jo%o', ''],
     ['100%', '', '100%'],

@@ -137,7 +137,7 @@ t.test('whatever gives or takes access, what is stored says who has it', async t
   )
 })
 
-t.test('where only ASCII letters have a case, an assignment takes the area that is spelled as given', async t => {
+t.test('where only ASCII letters have a case, areas and people are found as they are spelled', async t => {
   const name = `c_locale_${process.pid}`
   await postgres.query(`CREATE DATABASE ${name} TEMPLATE template0 LOCALE 'C'`)
   t.teardown(() => postgres.query(`DROP DATABASE ${name} (FORCE)`))
@@ -148,6 +148,8 @@ t.test('where only ASCII letters have a case, an assignment takes the area that 
   for (const area of ['órgão', 'Órgão', 'Sul']) await users.createArea(actor, area)
   t.same(await areasFor('Órgão', 'órgão'), ['Órgão', 'órgão'])
   t.same(await areasFor('órgão', 'SUL', 'Novo', 'novo'), ['órgão', 'Sul', 'Novo'])
+  await users.syncPerson(person('ivan', { name: 'Иван' }))
+  t.match(await users.listPeople({ search: 'Иван IVAN' }), { total: 1 })
 })
 
 const ENTRIES = 60_000
