@@ -13,7 +13,7 @@ import { type Actor, appendAudit } from './audit-entry.ts'
 import { bind, type Database, writeAccess } from './database.ts'
 import { type AccessNames, findPerson, type StoredPerson } from './people.ts'
 import { recordLastUse } from './personal-tokens.ts'
-import { type Bounds, isRowId, type Page, query, readPage, requireName, sha256, storableKey } from './query.ts'
+import { type Bounds, type Page, query, readPage, requireName, rowId, sha256, storableKey } from './query.ts'
 
 export type ClientItem = Awaited<ReturnType<typeof toItem>>
 
@@ -239,7 +239,7 @@ const getOwner = async (manager: EntityManager, id: number): Promise<StoredPerso
 }
 
 const getClient = async (manager: EntityManager, id: number): Promise<ClientItem> => {
-  const [row] = isRowId(id) ? await query<ClientRow>(manager, `${SELECT} WHERE c.user_id = $1`, [id]) : []
+  const [row] = await query<ClientRow>(manager, `${SELECT} WHERE c.user_id = $1`, [rowId(id)])
   if (row === undefined) throw new NotFound({ reason: 'no-client' })
   return toItem(manager, row)
 }

@@ -96,9 +96,7 @@ export const createLiveLogins = (database: Database) => ({
   /** Ends one login of a person on every instance. Throws NotFound. */
   end: (actor: Actor, userId: number, id: number): Promise<void> =>
     database.write(async manager => {
-      const [login] = isRowId(id)
-        ? await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [rowId(userId), id])
-        : []
+      const [login] = await query<Row>(manager, `${LIVE} AND s.id = $2 FOR UPDATE`, [rowId(userId), rowId(id)])
       if (login === undefined) throw new NotFound({ reason: 'no-session' })
       await revokeToken(manager, login.jti, login.expiresAt)
       await appendAudit(manager, { actor, action: 'session.end', target: `user:${userId}`, details: { session: id } })
