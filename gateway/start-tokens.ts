@@ -1,7 +1,7 @@
 // Issues, verifies, caches and ends tokens, and follows what other instances end.
 import type { Logger } from 'pino'
 import type { Identity, ProvenPerson } from './identity.ts'
-import { loginEntry } from './login/audit.ts'
+import { loginEntry, targetOf } from './login/audit.ts'
 import type { LoginOutcome } from './login/sign-in.ts'
 import type { Settings } from './settings/settings.ts'
 import { listenAccessChanges } from './store/access-changes.ts'
@@ -94,7 +94,7 @@ export const startTokens = async (
       await tokenState.revokeToken(tokenId, expiresAt, {
         actor: { id: user.id, username: user.username, ...context },
         action: 'logout',
-        target: `user:${user.id}`
+        target: targetOf(user.provider, user.id)
       })
       // Effective here at once; the other instances are notified.
       revocations.learn({ tokens: [{ jti: tokenId, expiresAt }] })

@@ -1,5 +1,6 @@
 // Records every login. Refused ones name a person only if there is one, and a flood of them is summarised.
 import type { Logger } from 'pino'
+import type { AccountProvider } from '../identity.ts'
 import type { AuditEntry } from '../store/audit-entry.ts'
 import type { AuditLog } from '../store/audit-log.ts'
 import type { LoginNames } from '../store/login-names.ts'
@@ -59,7 +60,7 @@ export const createLoginAudit = (parts: LoginAuditParts) => {
     const entry = {
       actor: { id: null, username: name, requestId, ip },
       action: 'login.failed',
-      target: userId === undefined ? '' : `user:${userId}`,
+      target: targetOf(provider, userId),
       details: { provider, reason }
     }
     await append(entry, userId)
@@ -88,9 +89,13 @@ export const createLoginAudit = (parts: LoginAuditParts) => {
 export const loginEntry = ({ provider, reason, username, userId, requestId, ip }: LoginOutcome): AuditEntry => ({
   actor: { id: userId ?? null, username, requestId, ip },
   action: 'login',
-  target: userId === undefined ? '' : `user:${userId}`,
+  target: targetOf(provider, userId),
   details: { provider, reason }
 })
+
+/** How entries name an account. */
+export const targetOf = (provider: AccountProvider, id: number | undefined): string =>
+  id === undefined ? '' : `${provider === 'client' ? 'client' : 'user'}:${id}`
 
 /** How a refused login is named: a password typed as a user name must not be written anywhere. */
 const createNames = ({ names, secret }: LoginAuditParts) => {

@@ -52,6 +52,20 @@ t.test('who was refused is named when known, by any name of the account, else by
   for (const text of [everything, world.logText()]) t.notMatch(text.toLowerCase(), secret.toLowerCase())
 })
 
+t.test('a refused login names a service account as such', async t => {
+  const targets: string[] = []
+  const audit = createLoginAudit({
+    audit: { append: async ({ target = '' }) => void targets.push(target) },
+    names: { personOf: async () => undefined },
+    secret: 'a secret for tests that is long enough',
+    log: { ...quiet, debug() {} }
+  })
+  for (const provider of ['client', 'cloudidp'] as const)
+    audit.record({ ok: false, provider, reason: 'x', username: 'robot', userId: 7, requestId: 'r', ip: '' })
+  await audit.flush()
+  t.same(targets, ['client:7', 'user:7'])
+})
+
 t.test('the stable subject of a person is no name of theirs: a refused login under it names nobody', async t => {
   const { postgres, world, login } = await startWorld(t)
   t.equal(await login('maria', SAMPLE_PASSWORD, '192.0.2.1'), 200)

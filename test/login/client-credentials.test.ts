@@ -292,14 +292,15 @@ t.test('what is wrong with a wish is said', async t => {
 
 t.test('every change is on record, without a secret', async t => {
   const client = await createClient()
-  await tokenOf(client)
+  const token = await tokenOf(client)
+  t.equal((await first.fetch('/auth/logout', { method: 'POST', token })).status, 204)
   await call('POST', `clients/${client.id}/rotate`)
   for (const user of [client.id, client.name.toUpperCase()]) {
     const { items } = (await call('GET', `audit?user=${user}`)).body
     const seen = items.map((item: Record<string, string>) => `${item.action} ${item.targetName}`)
     t.same(
       seen,
-      ['client.rotate', 'login', 'client.create'].map(action => `${action} ${client.name}`),
+      ['client.rotate', 'logout', 'login', 'client.create'].map(action => `${action} ${client.name}`),
       `user=${user}`
     )
   }
@@ -307,7 +308,7 @@ t.test('every change is on record, without a secret', async t => {
   const { body } = await call('GET', 'audit?pageSize=200')
   const actions = body.items.filter(({ target }: { target: string }) => target === `client:${client.id}`)
   const changes = actions.map(({ action }: { action: string }) => action)
-  t.same(changes, ['client.remove', 'client.rotate', 'client.create'])
+  t.same(changes, ['client.remove', 'client.rotate', 'logout', 'login', 'client.create'])
   await first.logged(line => line.msg === 'login' && line.provider === 'client' && line.user === client.id)
   t.notMatch(JSON.stringify(body), /ps_[\w-]{43}/)
   t.notOk(first.logText().includes(client.clientSecret))
