@@ -5,10 +5,12 @@ import { hostName } from '../values/urls.ts'
 
 export type OwnHosts = ReturnType<typeof createOwnHosts>
 
-const MAX_PATH = 2048
+/** As a value in another query, where what stands beside it still fits into the longest target that is taken. */
+const MAX_ENCODED = 6144
 
 /** Whether a path with its query leads to this origin in any reading, so that it may be redirected to. */
-export const isOwnPath = (path: string): boolean => path.length <= MAX_PATH && /^\/(?![/\\])/.test(path)
+export const isOwnPath = (path: string): boolean =>
+  /^\/(?![/\\])/.test(path) && String(new URLSearchParams({ path })).length <= MAX_ENCODED
 
 export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable, 'hosts' | 'namesHost'>) => {
   const { origin: publicOrigin, protocol, host, port } = new URL(publicUrl)

@@ -249,9 +249,9 @@ t.test('a navigation without a session goes to the login and comes back; nothing
   t.equal(to('/a?\xe9'), '/auth/login?returnTo=%2Fa%3F%25E9')
   t.equal(to('/a', { method: 'HEAD' }), '/auth/login?returnTo=%2Fa')
   t.equal(to('/a', { fields: [...html, 'X-Requested-With', 'XMLHttpRequest'] }), undefined)
-  for (const target of ['//evil.example', '/\\evil.example', `/${'a'.repeat(2048)}`, 'x'])
+  for (const target of ['//evil.example', '/\\evil.example', `/${'a'.repeat(6137)}`, `/?${'%'.repeat(2046)}`, 'x'])
     t.equal(to(target), '/auth/login?returnTo=%2F', target.slice(0, 20))
-  t.equal(to(`/${'a'.repeat(2047)}`)?.length, '/auth/login?returnTo=%2F'.length + 2047)
+  t.equal(to(`/${'a'.repeat(6136)}`)?.length, '/auth/login?returnTo=%2F'.length + 6136)
   const named = startSession('https://gw.example', {}, 'a.example').session
   const asked = Object.assign(exchangeOf({ target: '/d?x', fields: html, route: { browser: true } }), {
     host: 'a.example',

@@ -85,7 +85,7 @@ t.test('nothing but a path of this origin is a place to return to', async t => {
   t.equal(safeReturnTo(null, ORIGIN), undefined)
   for (const text of words`
     / /app /app/x?y=1&z=%2F#part /a%20b /auth/console /auth/account /auth/apps /auth/console#/people/7
-    /app?next=https://evil.example /authors /wiki/a|b
+    /app?next=https://evil.example /authors /wiki/a|b /repo//x
   `)
     t.equal(safeReturnTo(text, ORIGIN), text, text)
   // RV-84: browsers send these characters of a query as they are.

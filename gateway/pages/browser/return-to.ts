@@ -18,7 +18,7 @@ export const safeReturnTo = (text: string | null | undefined, origin: string): s
     return undefined
   }
   if (url.origin !== origin || url.pathname + url.search + url.hash !== text) return undefined
-  if (/\/\/|%(?:0|1|7f|5c)/i.test(url.pathname)) return undefined
+  if (/%(?:0|1|7f|5c)/i.test(url.pathname)) return undefined
   // Of the gateway itself, only these pages are valid destinations; a login never leads to another login.
   const isOwn = /^\/(?:auth|health)(?:\/|$)/i.test(url.pathname)
   return isOwn && !/^\/auth\/(?:apps|console|account|session)$/.test(url.pathname) ? undefined : text
