@@ -29,8 +29,8 @@ ${Object.entries(facts)
 </head>
 <body>
 <div id="app"><main class="card late"><h1>${brand}</h1>
-<p>A página não carregou por completo. <a href="">Recarregar</a></p><p lang="en">The page did not load completely. <a href="">Reload</a></p></main></div>
-<noscript><main class="card"><h1>${brand}</h1><p>Esta página precisa de JavaScript.</p><p lang="en">This page needs JavaScript.</p></main></noscript>
+<p>A página não carregou por completo. <a href="">Recarregar</a></p><p lang="en">The page did not load completely. <a href="">Reload</a></p>
+<noscript><p>Esta página precisa de JavaScript.</p><p lang="en">This page needs JavaScript.</p></noscript></main></div>
 </body>
 </html>
 `

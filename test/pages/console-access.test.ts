@@ -20,7 +20,7 @@ const world = await startBrowserWorld(t, {
   }
 })
 const { postgres } = world
-const { users } = await openStore(t, postgres, postgres.url)
+const { users, audit } = await openStore(t, postgres, postgres.url)
 const other = { id: 900_001, username: 'second-admin' }
 
 const logIn = async (t: Test, options: OpenOptions = {}) => {
@@ -103,9 +103,12 @@ t.test('a person without a name has a number to open, and is not erased before i
   const erase = page.locator('#erase .danger')
   t.equal(await erase.isDisabled(), true, 'nothing has been typed')
   for (const field of ['#erase-0', '#erase-1']) await page.fill(field, `#${user.id}`)
+  await audit.append({ actor: { id: user.id, username: '' }, action: 'login', target: `user:${user.id}` })
   await erase.click()
   await page.locator('#search').waitFor()
   t.equal(await users.loadPerson(user.id), undefined)
+  await visit(`audit?user=${user.id}`)
+  await page.locator('tbody td', { hasText: `#${user.id}` }).waitFor()
 })
 
 t.test('areas are made, renamed and deleted; a route is explained from its cell', async t => {
@@ -193,6 +196,17 @@ t.test('access is not saved without an area that has been typed and not added', 
   await page.click('#add-area')
   await save('Access saved.')
   t.same((await users.loadPerson(id))?.user.areas, ['Geral'])
+})
+
+t.test('a profile that no route file names any more can be taken away, but not given', async t => {
+  await postgres.query("INSERT INTO profiles (name) VALUES ('Antigo')")
+  const id = await newPerson('Lia')
+  await users.setAccess(other, id, { profiles: ['Agente', 'Antigo'], areas: ['Geral'], areaPrincipal: 'Geral' })
+  await visit(`people/${id}`)
+  await page.uncheck('input[value=Antigo]')
+  await save('Access saved.')
+  t.same((await users.loadPerson(id))?.user.profiles, ['Agente'])
+  t.equal(await page.locator('input[value=Antigo]').count(), 0)
 })
 
 // AD-20
@@ -408,9 +422,11 @@ t.test('everybody who matches is changed at once', async t => {
   await change(['Agente', 'give'], ['Suporte', 'give'])
   await said('The server cannot do this right now. Try again in a moment.')
   t.ok(await page.getByText('30 selected').isVisible(), 'what was chosen is still there')
+  const tooMany = { status: 429, json: {} }
+  await page.route('**/auth/admin/users?accessStatus=*', route => route.fulfill(tooMany), { times: 1 })
   await page.click('#bulk .main')
   await page.click('dialog .danger')
-  await said('30 people changed, 0 refused.')
+  await said('30 people changed, 0 refused. Too many requests in a short time.')
   t.equal((await users.listPeople({ search: 'waiting-', accessStatus: 'assigned' })).total, 30)
   await change(['Suporte', 'take'])
   await said(/30 people changed.*Still without access.* \(30\): .*waiting-/i)

@@ -22,6 +22,7 @@ t.test('pages have a strict policy, no script or style of their own, and are not
     t.notMatch(answer.headers.get('content-security-policy'), /unsafe|\*|https?:|data:/)
     const html = await answer.text()
     t.notMatch(html, /<style|style=|<script(?![^>]*\ssrc=)|\son\w+=/)
+    t.equal(html.match(/<main\b/g)?.length, 1, 'one message for those without scripts')
     for (const address of partsOf(html)) t.match(address, /^\/auth\/assets\/[a-zA-Z.]+\.[0-9A-Z]{8}\.(?:js|css|svg)$/)
   }
 })

@@ -55,6 +55,10 @@ const LOOKS = {
   ]
 } as const
 
+/** What can be focused and has no width. */
+const EMPTY = `[...document.querySelectorAll('a[href], button')]
+  .filter(one => one.checkVisibility() && one.offsetWidth === 0).map(one => one.outerHTML)`
+
 /** What is wrong with a page in each of these looks, as it is. */
 const findings = async (page: Page, what: string, locale: keyof typeof LOOKS): Promise<string[]> => {
   const found: string[] = []
@@ -64,6 +68,7 @@ const findings = async (page: Page, what: string, locale: keyof typeof LOOKS): P
     const look = `${what} ${size.width} ${colorScheme}`
     const fits = await page.evaluate<boolean>('document.documentElement.scrollWidth <= innerWidth')
     if (!fits) found.push(`${look}: wider than its window`)
+    for (const empty of await page.evaluate<string[]>(EMPTY)) found.push(`${look}: nothing is seen of ${empty}`)
     for (const finding of await axeFindings(page)) found.push(`${look}: ${finding}`)
   }
   return found

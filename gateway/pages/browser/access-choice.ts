@@ -22,6 +22,8 @@ export const sameNames = (a: readonly string[], b: readonly string[]): boolean =
 interface Props {
   /** Prefix for the ids of its fields, for pages that have several. */
   readonly prefix?: string
+  /** Profiles that the account has: one that no route file names any more can still be taken away. */
+  readonly assigned: readonly string[]
   readonly chosen: ChosenAccess
   readonly onChange: (chosen: ChosenAccess) => void
   readonly onProblem: (words: string) => void
@@ -35,7 +37,7 @@ const groupWords = (person: PersonItem | undefined, kind: 'profiles' | 'areas', 
 const Granted = ({ group }: { group: string }): VNode | null =>
   group === '' ? null : html`<small class="quiet granted"> <bdi>${text('grantedBy', { group })}</bdi></small>`
 
-const Profiles = ({ chosen, onChange, person }: Props): VNode => {
+const Profiles = ({ assigned, chosen, onChange, person }: Props): VNode => {
   const all = useAll<Named>('profiles')
   const { profiles } = chosen
   const toggle = (name: string) =>
@@ -43,13 +45,14 @@ const Profiles = ({ chosen, onChange, person }: Props): VNode => {
       ...chosen,
       profiles: profiles.includes(name) ? profiles.filter(other => other !== name) : [...profiles, name]
     })
-  const box = ({ name }: Named) => {
+  const names = all.data && [...new Set([...all.data.map(({ name }) => name), ...assigned])]
+  const box = (name: string) => {
     const [group, isChosen] = [groupWords(person, 'profiles', name), profiles.includes(name)]
     return html`<label key=${name}><input type="checkbox" name="profile" value=${name} checked=${isChosen || group !== ''}
       disabled=${!isChosen && group !== ''} onChange=${() => toggle(name)} />${name}<${Granted} group=${group} /></label>`
   }
   return html`<fieldset><legend>${text('profiles')}</legend><${Waiting} loaded=${all} />
-    <div class="checks">${all.data?.map(box)}</div></fieldset>`
+    <div class="checks">${names?.map(box)}</div></fieldset>`
 }
 
 export const AccessChoice = (props: Props): VNode => {

@@ -128,7 +128,7 @@ export const AccessForm = (props: Props): VNode => {
   const { person } = base
   const lack = lackOf(person, choice)
   return html`<form id="access" onSubmit=${sends(() => save(base.etag))} aria-busy=${isBusy}>
-    <${AccessChoice} chosen=${choice} onChange=${setChoice} onProblem=${(words: string) => props.onDone(words, true)} person=${person} />
+    <${AccessChoice} assigned=${person.assigned.profiles} chosen=${choice} onChange=${setChoice} onProblem=${(words: string) => props.onDone(words, true)} person=${person} />
     ${person.granted.length > 0 && html`<p class="quiet">${text('grantedOnly')}</p>`}
     ${person.groupsUnreadable && html`<p class="notice" data-error="true">${text('groupsUnreadable')}</p>`}
     ${person.groupsCutOff && html`<p class="notice" data-error="true">${text('groupsCutOff')}</p>`}

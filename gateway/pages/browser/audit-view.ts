@@ -34,7 +34,10 @@ export const AuditTable = ({ path }: { path: string }): VNode => {
   const list = useList<AuditItem>(path, 25)
   const columns: Column<AuditItem>[] = [
     [text('when'), ({ at }) => dateTime(at)],
-    [text('who'), ({ actor }) => html`<${Name} of=${actor.username || text('system')} />`],
+    [
+      text('who'),
+      ({ actor }) => html`<${Name} of=${actor.username || (actor.id === null ? text('system') : `#${actor.id}`)} />`
+    ],
     [
       text('action'),
       ({ action }) =>

@@ -27,8 +27,9 @@ const NAMED = 5
 /** Lists those who still have no access, which needs a profile and an area. `''` if all have it. */
 const lackingAccess = async (ids: readonly number[]): Promise<string> => {
   const wanted = new Set(ids)
-  const { body: people } = await everyone({ accessStatus: 'unassigned' })
-  const names = people.filter(({ id }) => wanted.has(id)).map(nameOf)
+  const answer = await everyone({ accessStatus: 'unassigned' })
+  if (answer.status !== 200) return ` ${problemOf(answer)}`
+  const names = answer.body.filter(({ id }) => wanted.has(id)).map(nameOf)
   if (names.length === 0) return ''
   const shown = [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ')
   return ` ${text('bulkLacking', { n: number(names.length), names: shown })}`

@@ -86,7 +86,7 @@ export const ClientForm = ({ client, onMade, onSaved, onClose }: Props): VNode =
   const id = (name: string) => `${isNew ? 'client' : 'edit'}-${name}`
   return html`<form id=${isNew ? 'new-client' : 'edit-client'} class=${isNew ? 'client panel' : 'client'} onSubmit=${sends(save)} onInput=${touch} aria-busy=${isBusy}>${isNew && html`<h2>${text('newClient')}</h2>`}
     <${Field} id=${id('name')} label=${text('name')} name="name" required maxlength="64" dir="auto" defaultValue=${client?.name} />
-    <${AccessChoice} prefix=${isNew ? '' : 'edit-'} chosen=${chosen} onProblem=${(words: string) => say(words, true)} onChange=${choose} />
+    <${AccessChoice} prefix=${isNew ? '' : 'edit-'} assigned=${client?.profiles ?? []} chosen=${chosen} onProblem=${(words: string) => say(words, true)} onChange=${choose} />
     <${Field} id=${id('expires')} label=${text('expiresHint')} name="expires" type="date" min=${isNew ? dayOf(new Date()) : undefined} max="9999-12-31" defaultValue=${firstDay} />
     <${Field} id=${id('addresses')} label=${text('addressesHint')} name="addresses" spellcheck="false" placeholder="203.0.113.0/24, 2001:db8::/32" defaultValue=${client?.addresses.join(', ')} />
     ${!isNew && html`<p class="quiet">${text('editNote')}</p>`}

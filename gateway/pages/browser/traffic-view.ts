@@ -106,7 +106,8 @@ const Sums = ({ points }: { points: readonly Point[] }): VNode => {
     [text('allowed'), sum(point => point.allowed)],
     [text('refusedSeries'), sum(point => point.refused)],
     [text('failedSeries'), sum(point => point.failed)],
-    [text('loginCount'), sum(point => point.logins)]
+    [text('loginCount'), sum(point => point.logins)],
+    [text('p95Most'), number(Math.max(0, ...points.map(point => point.p95Ms)), 2)]
   ]
   const columns: Column<[code: string, count: number]>[] = [
     [text('reason'), ([code]) => html`<code>${code}</code>`],

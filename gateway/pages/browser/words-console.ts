@@ -155,6 +155,7 @@ export const text = createText({
   latency: ['Tempo até a resposta (ms)', 'Time to the response (ms)'],
   median: ['mediana', 'median'],
   p95: ['95%', '95%'],
+  p95Most: ['95% das respostas em até (ms)', '95% of responses within (ms)'],
   logins: ['Logins, contados a cada {step}', 'Logins, counted every {step}'],
   loginsOk: ['com sucesso', 'successful'],
   loginsRefused: ['recusados', 'refused'],
