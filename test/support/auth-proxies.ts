@@ -71,6 +71,8 @@ export const checkProxy = async (port: number, host: string, world: World, app: 
   const redirect = (await ask('/app/x', '', navigation)).answer
   equal(redirect.status, 302)
   match(redirect.headers.location ?? '', /^(?:http:\/\/[^/]*)?\/auth\/login\?returnTo=%2Fapp%2Fx$/)
+  const long = (await ask(`/app/x?${'q'.repeat(6000)}`, '', navigation)).answer
+  match(`${long.status} ${long.headers.location}`, /^302 .*returnTo=%2Fapp%2Fx%3Fq{6000}$/)
 }
 
 /** A login at the host of PUBLIC_URL opens the others, whose rules are their own. Browsers would reach the proxy over TLS. */
