@@ -98,7 +98,7 @@ t.test('a body on GET keeps its framing', async t => {
 t.test('a body that a backend leaves unread is not executed there as a request', async t => {
   // RW-46
   const seen: string[] = []
-  // As handlers on Python's http.server: nothing after the head of a GET is read as its body.
+  // As handlers on Python's http.server: nothing after the head of a GET is read as its body, and `close` counts only if it stands alone.
   const careless = net.createServer(socket => {
     let pending = ''
     socket.on('error', () => socket.destroy())
@@ -110,7 +110,7 @@ t.test('a body that a backend leaves unread is not executed there as a request',
         seen.push(head.split('\r\n', 1)[0] ?? '')
         socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${head.startsWith('HEAD') ? 0 : 2}\r\n\r\n`)
         if (!head.startsWith('HEAD')) socket.write('ok')
-        if (/^connection:.*\bclose\b/im.test(head)) return socket.end()
+        if (/^connection: close$/im.test(head)) return socket.end()
       }
     })
   })

@@ -113,11 +113,11 @@ const passedLine = ({ passed: before }: RequestHead, isSecret: IsSecret): string
     ? PASSED_HERE
     : `\r\n${LOOP_FIELD}: ${before}, ${GATEWAY_NAME}\r\n`
 
-/** After `close` a backend reads no other request, not even from a body that it left unread (RFC 9112 §9.6). */
+/** After `close` a backend reads no other request, not even from a body that it left unread (RFC 9112 §9.6): some know it only alone. */
 const connectionLines = (head: RequestHead, closes: boolean): string => {
+  if (closes) return 'connection: close\r\n'
   const wantsTrailers = head.te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(head.te)
-  if (!wantsTrailers) return closes ? 'connection: close\r\n' : ''
-  return `te: trailers\r\nconnection: te${closes ? ', close' : ''}\r\n`
+  return wantsTrailers ? 'te: trailers\r\nconnection: te\r\n' : ''
 }
 
 export const createUpstreamHeads = ({ tokens, ownCookies, assertions }: UpstreamHeadOptions) => {
