@@ -188,6 +188,10 @@ const ROUTE_MISTAKES: Readonly<Record<string, string | readonly string[]>> = {
   // RV-32
   [namespaceYaml('/chat/')]:
     "6:41: no namespace matches this pattern, because namespaces begin with /; write /chat for the namespace, or '/\\/chat/' for a pattern",
+  [namespaceYaml('/^chat$/')]:
+    "6:43: no namespace matches this pattern, because namespaces begin with /; write '/^\\/chat$/' for a pattern",
+  [namespaceYaml('/(?:chat|room)/')]:
+    "6:50: no namespace matches this pattern, because namespaces begin with /; write '/(?:\\/chat|\\/room)/' for a pattern",
   [namespaceYaml('/\\/chat.*/')]: [],
   [namespaceYaml('/.*/')]: [],
   [namespaceYaml('/(?:\\/a|\\/b)/')]: [],

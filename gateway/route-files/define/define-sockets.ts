@@ -157,9 +157,10 @@ const waysOf = (plain: string): number => {
 const checkNamespacePattern = (source: string): string | undefined => {
   const complaint = checkPattern(source)
   // A letter that begins the pattern, or each of its choices, begins no namespace.
-  const isNever = source.split('|').every(choice => /^[\w-]+(?![\w-]*[*?{])/.test(choice))
+  const isNever = source.split('|').every(choice => /^[\^(?:]*[\w-]+(?![\w-]*[*?{])/.test(choice))
   if (complaint !== undefined || !isNever) return complaint
-  return `no namespace matches this pattern, because namespaces begin with /; write ${/^[\w-]+$/.test(source) ? `/${source} for the namespace, or ` : ''}'/\\/${source}/' for a pattern`
+  const meant = source.replace(/(?:^|\|)[\^(?:]*/g, start => `${start}\\/`)
+  return `no namespace matches this pattern, because namespaces begin with /; write ${/^[\w-]+$/.test(source) ? `/${source} for the namespace, or ` : ''}'/${meant}/' for a pattern`
 }
 
 // Anchored at both ends, because a pattern must match the whole name.
