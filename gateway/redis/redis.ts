@@ -48,6 +48,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
     log.debug({ err }, 'redis connection error')
   }
   client.on('error', onError).on('node error', onError)
+  reportSentinels(client, onError)
   endLongLoading(client)
   const leaves: (() => void)[] = []
   const { subscribe, renew } = createSubscribe(
@@ -147,6 +148,15 @@ const containAsking = (node: Redis) => {
 const reportCopies = (onError: (error: Error) => void) => (node: Redis) => {
   const duplicate = node.duplicate.bind(node)
   node.duplicate = options => duplicate(options).on('error', onError)
+}
+
+/** ioredis ignores the errors of the connections over which it asks Sentinels, but for the text of the last one. */
+const reportSentinels = (client: Redis | Cluster, onError: (error: Error) => void) => {
+  const connector: object = Reflect.get(client, 'connector') ?? {}
+  const connectTo: unknown = Reflect.get(connector, 'connectToSentinel')
+  if (typeof connectTo !== 'function') return
+  const reporting = (...words: unknown[]): Redis => connectTo.apply(connector, words).on('error', onError)
+  Reflect.set(connector, 'connectToSentinel', reporting)
 }
 
 /** Remembers why there is no connection until a command succeeds: commands that find none only say so. */

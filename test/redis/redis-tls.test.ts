@@ -53,6 +53,14 @@ t.test('a Cluster is reached by the name in its certificate, and an unknown CA i
 })
 
 // RV-48
+t.test('what is wrong with the certificate of a Sentinel is named', async t => {
+  const { port } = await start(t, good, 'no', [])
+  const store = await openStore(t, `rediss-sentinel://127.0.0.1:${port}/main`, 1000)
+  const fault = { reason: 'tls-unknown-ca', code: 'SELF_SIGNED_CERT_IN_CHAIN' }
+  t.same(store.failure(new Error('Connection is closed.')), fault)
+})
+
+// RV-48
 t.test('a failure of TLS is named, once', async t => {
   const trusting = { ca: authority.ca }
   const worlds = [
