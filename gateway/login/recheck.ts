@@ -76,8 +76,12 @@ export const startRecheck = (parts: RecheckParts) => {
     // Once for this turn, because it reads all of them.
     let counted: Counted | undefined
     const turn = { ...parts, isNews, count: () => (counted ??= accounts.count()) }
+    // A slow directory may take longer than the lease lasts.
+    const recheckAsLeader = async (one: DueAccount) => {
+      if (await isLeader(performance.now())) await recheck(turn, one)
+    }
     const lookUp = (wasMissing: boolean) =>
-      Promise.all(due.flatMap(one => (one.wasMissing === wasMissing ? [inTurn('', () => recheck(turn, one))] : [])))
+      Promise.all(due.flatMap(one => (one.wasMissing === wasMissing ? [inTurn('', () => recheckAsLeader(one))] : [])))
     // Whether a second look may end someone depends on how many others were missed at their first.
     await lookUp(false)
     await lookUp(true)

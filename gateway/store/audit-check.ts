@@ -159,6 +159,8 @@ export const brokenEnd = async (
 export const readChecked = async (database: Database, remembered?: Pick<AuditCheckpoint, 'verified' | 'hash'>) => {
   const timeline = await readTimeline(database)
   return database.write(async manager => {
+    // All as of one moment: what is archived in between is not lost.
+    await query(manager, 'SET TRANSACTION ISOLATION LEVEL REPEATABLE READ')
     const [head, checkpoint] = [await readAuditHead(manager), await readCheckpoint(manager)]
     const lost = remembered && (await lostBefore(manager, remembered, head))
     return { checkpoint, lost, timeline, entries: head.entries, ageMs: await ageOf(manager, checkpoint) }

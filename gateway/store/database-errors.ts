@@ -10,7 +10,7 @@ export class DatabaseUnavailable extends Unavailable {
 
 /** SQLSTATE classes (PostgreSQL documentation, appendix A) and codes that concern the server, not our statement. */
 const AWAY_CLASSES = new Set(['08', '28', '53', '57', '58', 'XX'])
-const AWAY_CODES = new Set(['25006', '25P03', '3D000', '55P03', '40001', '40P01'])
+const AWAY_CODES = new Set(['25006', '25P03', '25P04', '3D000', '55P03', '40001', '40P01'])
 const SOCKET_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

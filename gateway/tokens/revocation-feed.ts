@@ -165,9 +165,10 @@ export const startRevocationFeed = async (options: FeedOptions) => {
   const listener = source.listen({
     onChange,
     onLost() {
-      isListening = false
       mayHaveCrashed = true
-      pollEvery(Math.min(pollMs, DEAF_POLL_MS))
+      // Each further attempt that fails says so again, and must not put the next poll off.
+      if (isListening) pollEvery(Math.min(pollMs, DEAF_POLL_MS))
+      isListening = false
     },
     onRestored() {
       isListening = true

@@ -174,11 +174,16 @@ const startRechecking = async (t: Test, count: number, intervalMs: number, lookU
   const reasons = new Set<unknown>()
   const keep = ({ reason }: { reason?: unknown }) => void reasons.add(reason)
   const accounts = createDirectoryAccounts(database)
-  const asked: ('count' | 'due')[] = []
+  const asked: ('lead' | 'count' | 'due')[] = []
   const recheck = startRecheck({
     directory: { lookUp },
     accounts: {
       ...accounts,
+      lead: async (...lease) => {
+        const isHeld = await accounts.lead(...lease)
+        asked.push('lead')
+        return isHeld
+      },
       count: () => {
         asked.push('count')
         return accounts.count()
@@ -222,6 +227,22 @@ t.test('people are looked up side by side; the log says so when the directory is
   })
   await until(() => reasons.has('recheck-behind'))
   t.equal(seen.most, 8)
+})
+
+t.test('whom a slow directory keeps busy for long keeps the lease, or stops if another process has it', async t => {
+  let answersAt = Number.POSITIVE_INFINITY
+  let looked = 0
+  const { asked, query } = await startRechecking(t, 40, 40, async () => {
+    looked += 1
+    answersAt = Math.min(answersAt, performance.now() + 3_500)
+    await delay(Math.max(0, answersAt - performance.now()))
+    return { state: 'open', groups: [] }
+  })
+  await until(() => looked === 8)
+  await query("UPDATE directory_recheck SET holder = 'another', held_until = now() + interval '30 seconds'")
+  await until(() => asked.filter(what => what === 'lead').length > 1)
+  t.match(await query('SELECT holder FROM directory_recheck'), [{ holder: 'another' }])
+  t.equal(looked, 8)
 })
 
 t.test('people who were last looked up long ago, or while the clock was ahead, are looked up', async t => {

@@ -1,13 +1,13 @@
 // The audit log is checked by one process for all, from where the last one stopped, a part of it again in each round.
 import t from 'tap'
 import { createAuditWatch } from '../../gateway/observe/audit-watch.ts'
-import { macOf } from '../../gateway/store/audit-chain.ts'
+import { archivedMac, macOf } from '../../gateway/store/audit-chain.ts'
 import { appendAudits, keysOf } from '../../gateway/store/audit-entry.ts'
 import type { AuditLog } from '../../gateway/store/audit-log.ts'
 import { query } from '../../gateway/store/query.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { openStore } from '../support/store.ts'
+import { openClient, openStore } from '../support/store.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
@@ -109,6 +109,26 @@ t.test('a clock of the database that was set back does not put the next round of
   t.match((await audit.checked()).checkpoint, { checkedAt: tomorrow })
   t.match(await audit.check(0, 600_000), { isDone: true })
   t.ok((await audit.checked()).ageMs < 600_000)
+})
+
+t.test('what is archived while a process looks is not missing', async t => {
+  const { url, database, audit } = await startFull(500)
+  await audit.check(0)
+  const { checkpoint } = await audit.checked()
+  const archiving = await openClient(t, url)
+  await archiving.query('BEGIN; LOCK TABLE audit_events')
+  const looking = audit.checked(checkpoint)
+  const waiting = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'audit_events'::regclass"
+  await until(async () => (await archiving.query(waiting)).rowCount === 1)
+  const [key] = await database.read(async manager => keysOf(manager))
+  if (key === undefined || checkpoint === undefined) throw new Error('the log has no key')
+  const { verified, hash } = checkpoint
+  const begin = 'UPDATE audit_head SET archived = $1, archived_hash = $2, archived_key = $3, archived_mac = $4'
+  await archiving.query(begin, [verified, hash, key.id, archivedMac(key, verified, hash)])
+  await archiving.query('DELETE FROM audit_events WHERE id <= $1', [verified])
+  await archiving.query('COMMIT')
+  t.equal((await looking).lost, undefined)
+  t.equal((await audit.checked(checkpoint)).lost, undefined)
 })
 
 t.test('a checkpoint that was not written with the key counts for nothing', async t => {

@@ -219,6 +219,7 @@ t.test('a mistake of ours stays a mistake, and is not blamed on the database', a
     { message: 'ours', name: 'TypeError' }
   )
   t.notOk(isUnavailable('text'))
+  t.ok(isUnavailable(Object.assign(new Error('x'), { code: '25P04' })), 'transaction_timeout of PostgreSQL 17')
   t.ok(isUnavailable(new AggregateError([Object.assign(new Error('x'), { code: 'ECONNREFUSED' })])))
 })
 

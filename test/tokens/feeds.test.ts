@@ -125,6 +125,12 @@ t.test('changes are read every two seconds, twice a second while none is heard, 
       on()?.onLost()
       t.equal(feed.isListening(), false)
       t.equal(await readsIn(4000), 4000 / Math.min(500, everyMs))
+      const reads = state.reads
+      for (let attempt = 0; attempt < 20; attempt++) {
+        on()?.onLost()
+        await readsIn(200)
+      }
+      t.equal(state.reads - reads, 4000 / Math.min(500, everyMs), 'also while it is tried again, and lost again')
       const before = state.reads
       on()?.onRestored()
       await settle()
