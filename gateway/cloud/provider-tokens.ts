@@ -8,6 +8,7 @@ import {
   JWKSNoMatchingKey,
   JWSSignatureVerificationFailed
 } from 'jose/errors'
+import { createLocalJWKSet } from 'jose/jwks/local'
 import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
 import { decodeJwt } from 'jose/jwt/decode'
 import { jwtVerify } from 'jose/jwt/verify'
@@ -112,11 +113,14 @@ const publishedKeys = (uri: string, fetch: ProviderFetch) => {
 const keysOfIssuer =
   (keys: ReturnType<typeof createRemoteJWKSet>, accepted: readonly string[]): JWTVerifyGetKey =>
   async (header, token) => {
+    const isAccepted = ({ issuer }: Readonly<Record<string, unknown>>) =>
+      typeof issuer !== 'string' || accepted.includes(issuer)
     if (header?.kid === undefined) throw new JWKSNoMatchingKey()
-    const key = await keys(header, token)
-    const jwk: Readonly<Record<string, unknown>> | undefined = keys.jwks()?.keys.find(({ kid }) => kid === header.kid)
-    if (typeof jwk?.issuer === 'string' && !accepted.includes(jwk.issuer)) throw new JWKSNoMatchingKey()
-    return key
+    // Reads them, if need be. Keys of several issuers may have one `kid`.
+    await keys(header, token).catch(error => {
+      if (!(error instanceof JWKSMultipleMatchingKeys)) throw error
+    })
+    return createLocalJWKSet({ keys: keys.jwks()?.keys.filter(isAccepted) ?? [] })(header, token)
   }
 
 const readKeys = async (address: string, fetch: ProviderFetch): Promise<Response> => {

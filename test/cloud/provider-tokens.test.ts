@@ -251,6 +251,15 @@ t.test('where many tenants publish their keys together, a key counts for the iss
   t.equal(await ask(next, 'two', 'tenant-2'), 'accepted')
   t.equal(await ask(next, 'two', 'tenant-1'), 'ERR_JWKS_NO_MATCHING_KEY')
   t.not(await ask(next, undefined, 'tenant-1'), 'accepted')
+
+  const both = [{ ...rsa.jwk, kid: 'two', issuer: issuerOf('tenant-1') }, provider.keys[1]]
+  provider.keys = both as object[] as typeof provider.keys
+  const verifyBoth = verifier()
+  const askBoth = async (key: Pair, tid: string) =>
+    outcome(verifyBoth(await sign(key, 'two', { tid, iss: issuerOf(tid) }), { ...metadata, issuer: template }))
+  t.equal(await askBoth(rsa, 'tenant-1'), 'accepted', 'one of two keys with the same name')
+  t.equal(await askBoth(next, 'tenant-2'), 'accepted')
+  t.equal(await askBoth(next, 'tenant-1'), 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED')
 })
 
 const common = { tenantId: 'common', allowedTenants: undefined, groupsClaim: 'groups' }
