@@ -52,8 +52,8 @@ export const auditEndpoints = ({ audit }: AdminParts): Endpoints => ({
 
 const COLUMNS = 'at,actorId,actor,action,target,targetName,before,after,ip,requestId,hash'
 
-/** Spreadsheets evaluate cells that begin like this, and some names are chosen by strangers. */
-const FORMULA = /^[\s"]*[=+\-@\t\r]/
+/** Spreadsheets evaluate cells that begin like this, some also in full width, and some names are chosen by strangers. */
+const FORMULA = /^[\s"]*[=+\-@\t\r＝＋－＠]/
 
 const disarmed = (text: string): string => (FORMULA.test(text) ? `'${text}` : text)
 

@@ -371,6 +371,7 @@ t.test('a search takes words over several fields, without case and accents; disa
 
 t.test('the audit log names whom it concerns, takes a period, and is exported as a table without formulas', async t => {
   await call('POST', 'areas', { name: 'a;=1+1;"@x";b;c' })
+  await call('POST', 'areas', { name: '＝1＋1' })
   const { body: area } = await call('POST', 'areas', { name: '=HYPERLINK("x")' })
   const id = await newPerson('ze')
   const began = new Date().toISOString()
@@ -404,6 +405,10 @@ t.test('the audit log names whom it concerns, takes a period, and is exported as
   t.ok(
     lines.some(line => line.includes(`,"a;'=1+1;'""@x"";b;c",`)),
     'nor one where a semicolon begins a cell'
+  )
+  t.ok(
+    lines.some(line => line.includes(`,"'＝1＋1",`)),
+    'nor one in full width'
   )
   t.equal(lines.at(-1), '')
   t.match(await call('GET', 'audit.csv?page=2'), BAD_REQUEST)
