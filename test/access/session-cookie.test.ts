@@ -117,6 +117,8 @@ t.test('a navigation without a session goes to the login page and back; a script
   t.equal(location.pathname, '/auth/login')
   t.equal(location.searchParams.get('returnTo'), '/app/a%20b?q=1&r=%2F')
   t.equal(page.headers['cache-control'], 'no-store')
+  const inApp = await ask('GET /app/x', `${NAVIGATION}X-Requested-With: com.example.app\r\n`)
+  t.equal(inApp.status, 302, 'as the WebView of Android sends it')
   const refused: [string, string][] = [
     ['GET /app/x', 'Accept: */*\r\n'],
     ['GET /app/x', 'Accept: text/html\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n'],
