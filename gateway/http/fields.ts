@@ -125,10 +125,13 @@ const classify = (name: string): FieldKind => {
 
 /** A proxy that asks writes it itself, but in this spelling only. */
 const PROXYS_OWN = 'x-original-url'
+/** A proxy that asks removes or replaces these, but knows no other spellings, such as PHP's `X.User.Id`. */
+const PROXY_REMOVES = /^x[-_]user[-_]/i
 
-/** Whether a backend may serve another path or method because of a field, however its name is spelt. */
+/** Whether a backend may serve another path, method or person because of a field, however its name is spelt. */
 export const misleads = (name: string): boolean => {
   const read = readLaxly(name)
+  if (read.startsWith('x-user-') && !PROXY_REMOVES.test(name)) return true
   if (MISLEADING.includes(read) || (read === PROXYS_OWN && name.toLowerCase() !== PROXYS_OWN)) return true
   return MISLEADING_PREFIXES.some(prefix => read.startsWith(prefix)) && !KINDS.has(read)
 }

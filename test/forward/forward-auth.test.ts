@@ -268,10 +268,10 @@ t.test('a navigation goes to the login page, and a session cookie counts as in a
 })
 
 // RW-43
-t.test('a request with a field by which its backend would serve another path or method is refused', async t => {
+t.test('a request with a field by which its backend would serve another path, method or person is refused', async t => {
   for (const name of words`
     SCRIPT_NAME X-Script-Name X-HTTP-Method-Override x_rewrite_url X-Middleware-Subrequest X-Original-URL X_Original_URL
-    HTTP_X_ORIGINAL_URL
+    HTTP_X_ORIGINAL_URL X.User.Id x.user-id X~User~Id HTTP_X_USER_ID http-x-user-id
   `) {
     const answer = await ask([...caddy('GET', '/app/x'), [name, '/app/admin']])
     t.equal(answer.status, 400, name)
