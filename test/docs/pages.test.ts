@@ -142,15 +142,24 @@ t.test('docs/routes.md says what applications with messages of more than 1 MB ne
 const ownFrontend = readPage('docs/login/own-frontend.md')
 const script = /```js\n([\s\S]*?)```/.exec(ownFrontend)?.[1] ?? ''
 
-t.test('the script of docs/login/own-frontend.md takes a login out of the fragment and out of the address', async t => {
+t.test('the script of docs/login/own-frontend.md takes only a login that its tab has begun', async t => {
   const login = { token: 'a.b.c', user: { name: 'Inês Conceição 𝔘' } }
   const addresses: string[] = []
-  const run = new Function('location', 'history', `${script}; return login`)
+  const run = new Function('location', 'history', 'sessionStorage', `${script}; startLogin('/start'); return login`)
   const history = { replaceState: (_state: null, _title: string, address: string) => addresses.push(address) }
-  const at = (hash: string) => run({ hash, pathname: '/login' }, history)
-  t.same(at(`#auth=${Buffer.from(JSON.stringify(login)).toString('base64url')}`), login)
+  const kept = new Map<string, string>()
+  const storage = {
+    getItem: (name: string) => kept.get(name) ?? null,
+    setItem: (name: string, value: string) => kept.set(name, value),
+    removeItem: (name: string) => kept.delete(name)
+  }
+  const assign = (address: string) => addresses.push(address)
+  const at = (hash: string) => run({ hash, pathname: '/login', assign }, history, storage)
+  const arrived = `#auth=${Buffer.from(JSON.stringify(login)).toString('base64url')}`
+  t.equal(at(arrived), undefined, 'a link to somebody else')
+  t.same(at(arrived), login)
   t.equal(at(''), undefined)
-  t.same(addresses, ['/login', '/login'])
+  t.same(addresses, ['/login', '/start', '/login', '/start', '/login', '/start'])
 })
 
 t.test('the endpoints of docs/login/own-frontend.md exist', async t => {
