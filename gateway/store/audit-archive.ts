@@ -18,6 +18,7 @@ import {
   sealedAuditKey
 } from './audit-entry.ts'
 import { type Database, readRows } from './database.ts'
+import { DatabaseUnavailable } from './database-errors.ts'
 import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 
 interface Archiving {
@@ -76,7 +77,13 @@ export const archiveAudit = async (database: Database, archiving: Archiving) => 
     if (walk.hash !== facts.lastHash) throw new AuditBroken(walk.number)
     return headerWith(walk.unknown)
   })
-  await database.write(manager => settle(manager, facts, archiving.actor, file))
+  await database
+    .write(manager => settle(manager, facts, archiving.actor, file))
+    .catch(async (error: unknown) => {
+      // Without an answer of the database, the entries may have left it; and others may have replaced the file.
+      if (!(error instanceof DatabaseUnavailable) && archiving.replaces !== true) await rm(file, { force: true })
+      throw error
+    })
   await removeArchived(database)
   return { file, first, last }
 }

@@ -191,6 +191,25 @@ t.test('of two archives into one file at once, one is written, and the other is 
   }
 })
 
+t.test('of two archives into two files at once, the one that comes too late leaves no file', async t => {
+  const secrets = [sealingSecret(TEST_SECRET)]
+  const { database, out } = await startOld(t, 10)
+  const run = (through: Database, file: string) =>
+    archiveAudit(through, { actor, secrets, before: new Date('2024-01-05'), fileOf: () => file })
+  let isFirst = true
+  const overtaken: Database = {
+    ...database,
+    async write(...work) {
+      if (!isFirst) await run(database, out)
+      isFirst = false
+      return database.write(...work)
+    }
+  }
+  await t.rejects(run(overtaken, `${out}.late`), { name: 'ArchivedMeanwhile' })
+  t.match(await verifyArchive(out, secrets), { ok: true, first: 1, last: 4 })
+  t.same(readdirSync(dirname(out)), ['audit.jsonl'])
+})
+
 // RV-74
 t.test(
   'a log that is broken is not archived, even if it was whole at the last check, and nothing is removed',
