@@ -25,7 +25,6 @@ interface ThrottleOptions {
   /** People are searched by a service account first. */
   withService?: boolean
   databaseUrl?: string
-  failureFloorMs?: number
 }
 
 interface Login {
@@ -37,7 +36,7 @@ interface Login {
 }
 
 export const startThrottles = async (t: Pick<Test, 'teardown'>, options: ThrottleOptions) => {
-  const { ldap, postgres, instances = 3, perIp = 20, failureFloorMs = 5 } = options
+  const { ldap, postgres, instances = 3, perIp = 20 } = options
   const settings =
     options.withService === true ? ldap.serviceSettings(options.settings) : ldap.settings(options.settings)
   let binds = 0
@@ -47,7 +46,7 @@ export const startThrottles = async (t: Pick<Test, 'teardown'>, options: Throttl
     const store = await openStore(t, postgres, databaseUrl)
     databaseUrl = store.url
     const { database, statements } = countedDatabase(store.database)
-    const gate = createLoginGate(settings, database, { perIp, failureFloorMs, secret: options.secret })
+    const gate = createLoginGate(settings, database, { perIp, failureFloorMs: 5, secret: options.secret })
     return { ...gate, store, statements }
   }
   const throttles = [await openInstance()]
