@@ -119,7 +119,6 @@ const start = async (
       })
   }
   const server = await startEmbeddedServer(database, path, log, onPanic)
-  chmodSync(path, 0o600)
   const close = async () => {
     await server.close()
     if (!server.isOver()) await database.close()

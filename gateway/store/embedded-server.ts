@@ -32,7 +32,11 @@ export const startEmbeddedServer = async (
     socket.once('close', () => clients.delete(socket))
   })
   server.maxConnections = MAX_CONNECTIONS
-  await once(server.listen(path), 'listening')
+  // The directory may be shared, so no other user may connect, not even before `chmod` could follow.
+  const mask = process.umask(0o177)
+  server.listen(path)
+  process.umask(mask)
+  await once(server, 'listening')
   // A connection that cannot be accepted, e.g. for want of file descriptors, must not end the process: the server keeps listening.
   server.on('error', err => log.warn({ err }, 'the embedded Postgres could not accept a connection'))
   return {

@@ -1,6 +1,7 @@
 // The clients of the embedded Postgres share one session, and none gets in between the messages of another's statement.
 import { tracingChannel } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
@@ -20,7 +21,10 @@ const onListen = ({ server }: { server?: Server }) => {
   listening = server
 }
 listen.asyncStart.subscribe(onListen as never)
+const mask = process.umask(0)
 const server = await startEmbeddedServer(database, path, log, () => undefined)
+const mode = statSync(path).mode & 0o777
+process.umask(mask)
 listen.asyncStart.unsubscribe(onListen as never)
 const connection = { host: path.slice(0, path.lastIndexOf('/')), port: 5432, user: 'postgres', database: 'postgres' }
 const pool = new pg.Pool({ ...connection, max: 8 })
@@ -80,6 +84,10 @@ for (const [what, said] of unfinished)
     const { rows } = await pool.query('select pg_current_xact_id_if_assigned() is null as idle')
     t.same(rows, [{ idle: true }])
   })
+
+t.test('the socket is for this user alone from the first moment on, because its directory may be shared', async t => {
+  t.equal(mode, 0o600)
+})
 
 t.test('transactions of several clients follow one another', async t => {
   await pool.query('create table counted (value int)')
