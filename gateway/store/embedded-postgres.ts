@@ -188,6 +188,9 @@ const socketFolder = (home: string): string => {
   return folder
 }
 
+/** Result codes. */
+const SQLITE = { BUSY: 5, READONLY: 8, CANTOPEN: 14 } as const
+
 type DataDirLock = NonNullable<ReturnType<typeof lockDataDir>>
 
 /**
@@ -198,14 +201,18 @@ export const lockDataDir = (dataDir: string) => {
   const path = join(dataDir, 'portaria.lock')
   for (;;) {
     const before = inode(path)
-    const file = new DatabaseSync(path, { timeout: 0 })
+    const file = new DatabaseSync(path, { open: false, timeout: 0 })
     try {
-      file.exec('BEGIN EXCLUSIVE')
-    } catch (error) {
-      file.close()
-      // SQLITE_BUSY
-      if (error instanceof Error && 'errcode' in error && error.errcode === 5) return undefined
-      throw error
+      file.open()
+      // Of a file that it may only read, SQLite takes no lock, and says so only when it is to write.
+      file.exec('PRAGMA journal_mode = OFF; BEGIN EXCLUSIVE; PRAGMA user_version = 1')
+    } catch (cause) {
+      if (file.isOpen) file.close()
+      const code = cause instanceof Error && 'errcode' in cause ? cause.errcode : undefined
+      if (code === SQLITE.BUSY) return undefined
+      if (code !== SQLITE.READONLY && code !== SQLITE.CANTOPEN) throw cause
+      const why = `user ${process.geteuid?.() ?? '?'} may not write it`
+      throw new Error(`the lock ${path} in DATA_DIR cannot be used (${why}); let that user own it`, { cause })
     }
     // The holder removes the file when it ends, so only a lock on the file that is there now counts.
     if (before === undefined || inode(path) !== before) file.close()

@@ -20,6 +20,7 @@ import t, { type Test } from 'tap'
 import { listenAccessChanges } from '../../gateway/store/access-changes.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { openDatabase } from '../../gateway/store/database.ts'
+import { lockDataDir } from '../../gateway/store/embedded-postgres.ts'
 import { createTokenState } from '../../gateway/store/token-state.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import type { AccessChange } from '../../gateway/tokens/revocations.ts'
@@ -163,6 +164,21 @@ t.test('a folder whose path is too long for a socket works as well, and keeps th
   t.same(modes, [0o755, 0o700], 'but what is in it is for the gateway alone')
   await database.close()
   t.same(readdirSync(folder), ['postgres'])
+})
+
+// RV-121
+t.test('a lock that belongs to another user is named, also one that may be read', async t => {
+  const folder = t.testdir({ 'portaria.lock': '' })
+  const path = join(folder, 'portaria.lock')
+  const message = new RegExp(`^the lock ${path} in DATA_DIR cannot be used \\(user \\d+ may not write it\\)`)
+  const isRoot = process.geteuid?.() === 0
+  chmodSync(folder, 0o777)
+  for (const mode of [0o000, 0o444]) {
+    chmodSync(path, mode)
+    if (isRoot) process.seteuid?.(65534)
+    t.throws(() => lockDataDir(folder), { message })
+    if (isRoot) process.seteuid?.(0)
+  }
 })
 
 // RV-121
