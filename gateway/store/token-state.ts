@@ -200,10 +200,12 @@ const END_BROUGHT_BACK = [
 
 // Refreshed copies share jti and exp; if they ever differ, the later expiry counts.
 // An instance whose SESSION_MAX is shorter does not know how long the renewed tokens of another one live; their session does.
+// A renewal that is under way is waited for.
 const REVOKE = `
+  WITH live AS (SELECT jti, expires_at FROM sessions WHERE jti = ANY ($1::text[]) ORDER BY jti FOR UPDATE)
   INSERT INTO revocations (jti, expires_at)
   SELECT ended.jti, greatest(to_timestamp(ended.at), s.expires_at)
-  FROM unnest($1::text[], $2::float8[]) AS ended (jti, at) LEFT JOIN sessions s ON s.jti = ended.jti ORDER BY ended.jti
+  FROM unnest($1::text[], $2::float8[]) AS ended (jti, at) LEFT JOIN live s ON s.jti = ended.jti ORDER BY ended.jti
   ON CONFLICT (jti) DO UPDATE SET
     expires_at = greatest(revocations.expires_at, excluded.expires_at), revoked_in = excluded.revoked_in
   RETURNING jti, extract(epoch FROM expires_at)::float8 AS "expiresAt"`

@@ -304,6 +304,19 @@ t.test('a session that is being ended while its use is recorded does not come ba
   t.match(await ask('SELECT jti FROM sessions'), only({ jti: 'b' }))
 })
 
+t.test('a token that is renewed at the moment of its end stays ended until the renewed one is over', async t => {
+  const { ask, url, tokenState, liveLogins, use } = await startPerson(t)
+  await liveLogins.recordUse([use('x')])
+  const renewing = await openClient(t, url)
+  await renewing.query("BEGIN; UPDATE sessions SET expires_at = '2100-01-01Z'")
+  const ending = tokenState.revokeToken('x', soon())
+  await until(async () => (await countLockWaits(postgres, url)) === 1, 'it waits')
+  await renewing.query('COMMIT')
+  await ending
+  t.match(await ask('SELECT expires_at FROM revocations'), only({ expires_at: new Date('2100-01-01Z') }))
+  t.same(await ask('SELECT FROM sessions'), [])
+})
+
 t.test('uses of sessions that are known take no further ids, of which there are 2,147,483,647', async t => {
   const { ask, liveLogins, use } = await startPerson(t)
   for (const tokenId of ['first', 'first', 'first', 'second']) await liveLogins.recordUse([use(tokenId)])
