@@ -19,10 +19,10 @@ export type StartProxy = (gateway: World, app: RawUpstream, hosts: readonly stri
 /** The host of PUBLIC_URL, and two with rules of their own. */
 export const HOSTS = ['app.example.org', 'wiki.example.org', 'admin.example.org'] as const
 
-/** Identity headers, and both families of headers that describe a request. */
+/** Identity headers, also as those of one hop, and both families of headers that describe a request. */
 const FORGED =
   'X-User-Id: 1\r\nX_User_Id: 1\r\nX-User_Id: 1\r\nX-User-Profiles: Admin\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /app/public/x\r\n' +
-  'X-Original-URL: /app/public/x\r\nX-Original-Method: GET\r\nX_Original_URL: /admin\r\n'
+  'X-Original-URL: /app/public/x\r\nX-Original-Method: GET\r\nX_Original_URL: /admin\r\nConnection: x-user-id, X-User-Profiles\r\n'
 
 /** A GET on a connection of its own, and what arrived of it. */
 export const askProxy = async (port: number, host: string, app: RawUpstream, path: string, token = '', lines = '') => {
