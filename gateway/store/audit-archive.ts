@@ -18,7 +18,6 @@ import {
   sealedAuditKey
 } from './audit-entry.ts'
 import { type Database, readRows } from './database.ts'
-import { DatabaseUnavailable } from './database-errors.ts'
 import { AUDIT_CHECK_LOCK, clockOf, query } from './query.ts'
 
 interface Archiving {
@@ -80,8 +79,8 @@ export const archiveAudit = async (database: Database, archiving: Archiving) => 
   await database
     .write(manager => settle(manager, facts, archiving.actor, file))
     .catch(async (error: unknown) => {
-      // Without an answer of the database, the entries may have left it; and others may have replaced the file.
-      if (!(error instanceof DatabaseUnavailable) && archiving.replaces !== true) await rm(file, { force: true })
+      // After any other error, the entries may have left the database; and others may have replaced the file.
+      if (error instanceof ArchivedMeanwhile && archiving.replaces !== true) await rm(file, { force: true })
       throw error
     })
   await removeArchived(database)

@@ -210,6 +210,24 @@ t.test('of two archives into two files at once, the one that comes too late leav
   t.same(readdirSync(dirname(out)), ['audit.jsonl'])
 })
 
+t.test('a file stays where it is not known whether its entries have left the database', async t => {
+  const secrets = [sealingSecret(TEST_SECRET)]
+  const { database, out } = await startOld(t, 10)
+  const broken = Object.assign(new Error('bad record mac'), { code: 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC' })
+  let writes = 0
+  const cut: Database = {
+    ...database,
+    async write(...work) {
+      const result = await database.write(...work)
+      if (++writes > 1) throw broken
+      return result
+    }
+  }
+  const archiving = { actor, secrets, before: new Date('2024-01-05'), fileOf: () => out }
+  await t.rejects(archiveAudit(cut, archiving), broken)
+  t.match(await verifyArchive(out, secrets), { ok: true, first: 1, last: 4 })
+})
+
 // RV-74
 t.test(
   'a log that is broken is not archived, even if it was whole at the last check, and nothing is removed',
