@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LdapSettings } from '../settings/settings.ts'
 import { type AccountState, accountState, type BindGuard, unguarded } from './account.ts'
-import { loginSubject } from './account-names.ts'
+import { isStable, loginSubject } from './account-names.ts'
 import { type Deadline, startDeadline } from './deadline.ts'
 import { createServers } from './dial.ts'
 import { DirectoryFailure } from './failure.ts'
@@ -10,7 +10,7 @@ import { type GroupsRead, groupsNamed, readGroups } from './groups.ts'
 import { allOf, isMechanism, type LdapConnection, openLdapConnection, parseFilter } from './ldap-connection.ts'
 import { bindThenRead, searchThenBind } from './log-in.ts'
 import { foldLogin, isPlainLogin, readLogin } from './names.ts'
-import { allTexts, type DirectoryEntry, firstText, usernameOf } from './person.ts'
+import { allTexts, type DirectoryEntry, firstText, subjectOf, usernameOf } from './person.ts'
 import { type DirectoryPlan, planOf } from './plan.ts'
 import { findOne, subjectFilter } from './search-person.ts'
 import { createServiceAccount, type SharedBinds } from './service-account.ts'
@@ -181,25 +181,31 @@ const lookUp = async (
 ): Promise<LookedUp> => {
   const { search } = plan
   if (search === undefined) throw new Error('a service account requires LDAP_SEARCH_BASE')
-  const isTheirs = subjectFilter(subject)
-  const matching = (name: string) => {
-    const filter = parseFilter(search.filter(name))
-    return isTheirs === undefined ? filter : allOf(isTheirs, filter)
-  }
-  const matched = await findOne(connection, search.base, matching(login))
-  const entry = matched ?? (isTheirs && (await findOne(connection, search.base, isTheirs)))
-  // Without a stable subject, what was typed at that time may find somebody else by now.
-  const isAnother =
-    isTheirs === undefined && entry !== undefined && loginSubject(usernameOf(entry) ?? login) !== subject
-  if (entry === undefined || isAnother) return { state: 'gone' }
+  const { base, filter } = search
+  const withName = (name: string) => parseFilter(filter(name))
+  const isStableSubject = isStable(subject)
+  // Several may have that login by now.
+  const byLogin = await findOne(connection, base, withName(login)).catch((error: DirectoryFailure) => {
+    if (isStableSubject && error.reason === 'ambiguous-entry') return undefined
+    throw error
+  })
+  // What was typed at that time may find somebody else by now, or have been renamed.
+  const isFound =
+    byLogin !== undefined &&
+    (isStableSubject ? subjectOf(byLogin) : loginSubject(usernameOf(byLogin) ?? login)) === subject
+  const isTheirs = isFound || !isStableSubject ? undefined : await subjectFilter(connection, base, subject)
+  const entry = isFound ? byLogin : isTheirs && (await findOne(connection, base, isTheirs))
+  if (entry === undefined) return { state: 'gone' }
   const state = accountState(entry, Date.now())
   if (state !== 'open') return { state }
   const username = usernameOf(entry) ?? login
-  let isAllowed = matched !== undefined
-  // What was typed at that time may have been renamed since; without a stable subject, other names may be of others.
-  const others = isTheirs === undefined ? [] : [firstText(entry, 'userPrincipalName'), firstText(entry, 'mail')]
-  for (const name of [username, ...others.flatMap(text => foldLogin(text) ?? [])])
-    isAllowed ||= (await findOne(connection, search.base, matching(name))) !== undefined
+  const others = [firstText(entry, 'userPrincipalName'), firstText(entry, 'mail')].flatMap(
+    text => foldLogin(text) ?? []
+  )
+  let isAllowed = isFound
+  for (const name of [login, username, ...others])
+    isAllowed ||=
+      isTheirs !== undefined && (await findOne(connection, base, allOf(isTheirs, withName(name)))) !== undefined
   return isAllowed ? { state, ...(await readGroups(plan, connection, entry, username)) } : { state: 'gone' }
 }
 

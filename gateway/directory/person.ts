@@ -87,7 +87,7 @@ export const spelledUsername = (entry: DirectoryEntry): string => {
 }
 
 /** entryUUID (RFC 4530 §2.1), else objectGUID. */
-const subjectOf = (entry: DirectoryEntry): string | undefined => {
+export const subjectOf = (entry: DirectoryEntry): string | undefined => {
   const uuid = firstText(entry, 'entryUUID').toLowerCase()
   return isStable(uuid) ? uuid : guidOf(entry)
 }

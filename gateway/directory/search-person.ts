@@ -29,10 +29,17 @@ export const findOne = async (
   return entry?.dn.trim() === '' ? undefined : entry
 }
 
-/** Entries with this stable subject, an objectGUID or entryUUID; undefined if it is neither. */
-export const subjectFilter = (subject: string): Filter | undefined => {
-  const objectGUID = guidBytes(subject)
-  return objectGUID === undefined ? undefined : anyValue({ objectGUID, entryUUID: subject })
+/**
+ * Entries with this stable subject. The bytes of an objectGUID go only to servers that have one: others may end the
+ * connection at a value that is not UTF-8 (ldap3_proto, in lldap and Kanidm).
+ */
+export const subjectFilter = async (connection: LdapConnection, base: string, subject: string): Promise<Filter> => {
+  const objectGUID = guidBytes(subject) ?? ''
+  const isKnown = await connection.search(base, { filter: '(objectGUID=*)', attributes: ['1.1'], most: 1 }).then(
+    ({ entries, isCut }) => isCut || entries.length > 0,
+    () => true
+  )
+  return anyValue({ entryUUID: subject, ...(isKnown ? { objectGUID } : {}) })
 }
 
 type PersonSearch = NonNullable<DirectoryPlan['search']>

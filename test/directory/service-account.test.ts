@@ -1,11 +1,14 @@
 // A service account finds the entry of whatever name was typed, then the person is bound by its DN. Which entry that is, with and
 // without LDAP_DOMAIN, is generated in test/fuzz/people.test.ts.
 // LD-03, LD-04, LD-06, LD-07, LD-08, LD-12, LD-17, LD-19, LD-20
+import { isUtf8 } from 'node:buffer'
 import t from 'tap'
 import { createDirectory } from '../../gateway/directory/directory.ts'
 import { DirectoryFailure } from '../../gateway/directory/failure.ts'
+import { type BerElement, readElements } from '../../gateway/directory/messages.ts'
+import { guidBytes } from '../../gateway/directory/person.ts'
 import { createServiceAccount } from '../../gateway/directory/service-account.ts'
-import { disconnection, failureOf, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
+import { disconnection, entry, failureOf, partOf, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { only } from '../support/only.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { dnOf } from '../support/openldap-people.ts'
@@ -99,6 +102,41 @@ t.test('a person is looked up again by the stable subject', async t => {
   const absent = createDirectory(ldap.serviceSettings({ searchBase: `ou=nowhere,${ldap.baseDn}` }))
   t.match(await failureOf(absent.lookUp(account)), { reason: 'no-entry' }, 'a missing base says nothing of the person')
 })
+
+/** Descriptions and values; bit 6 marks what consists of others (X.690 §8.1.2.5). */
+const textsIn = ({ tag, content }: BerElement): Buffer[] =>
+  (tag & 0x20) === 0 ? [content] : readElements(content).flatMap(textsIn)
+
+t.test(
+  'a person is looked up again by the bytes of an objectGUID, but not at servers that take none, such as lldap',
+  async t => {
+    const [subject, base] = ['f0e1d2c3-0000-4000-8000-000000000001', 'dc=corp']
+    const bytes = guidBytes(subject) ?? Buffer.alloc(0)
+    for (const [own, isTheirs] of [
+      [{ entryUUID: [subject] }, (filter: Buffer) => filter.includes(subject)],
+      [{ objectGUID: [bytes] }, (filter: Buffer) => filter.includes(bytes) || filter.equals(Buffer.from('objectGUID'))]
+    ] as const) {
+      const uids = new Set(['maria'])
+      const server = await startLdapServer(t, ({ tag, id, body, socket, send }) => {
+        if (tag === REQUEST.bind) send(result(id, 0x61))
+        if (tag !== REQUEST.search) return
+        const filter = partOf(readElements(body)[6])
+        if ('entryUUID' in own && !textsIn(filter).every(isUtf8)) return void socket.destroy()
+        const found = [...uids].filter(uid => filter.content.includes(uid) || isTheirs(filter.content))
+        send(...found.map(uid => entry(id, `uid=maria,${base}`, { uid: [uid], ...own })), result(id, 0x65))
+      })
+      const { lookUp } = createDirectory(
+        ldap.serviceSettings({ url: server.url, searchBase: base, searchFilter: '(uid={{username}})' })
+      )
+      const account = { subject, login: 'maria' }
+      t.match(await lookUp(account), { state: 'open' })
+      uids.clear()
+      t.same(await lookUp(account), { state: 'gone' })
+      uids.add('ana')
+      t.match(await lookUp(account), { state: 'open' }, 'renamed')
+    }
+  }
+)
 
 t.test('a refused service account is not tried once per login', async t => {
   let now = 0
