@@ -233,7 +233,7 @@ const readProfile = async (
     const response = await oidc.fetchProtectedResource(config, accessToken, url, 'GET', null, headers)
     if (response.status !== 200) {
       throw new OAuthFailure(
-        response.status < 500 ? 'profile-refused' : 'provider-error',
+        response.status >= 400 && response.status < 500 ? 'profile-refused' : 'provider-error',
         `the profile endpoint responded with ${response.status}`
       )
     }

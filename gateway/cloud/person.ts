@@ -59,7 +59,7 @@ const namesOf = (profile: Claims, idToken: Claims) => {
 const cleanName = (value: unknown): string => {
   if (typeof value !== 'string') return ''
   const start = value.slice(0, 4 * MAX_NAME_LENGTH).toWellFormed()
-  const letters = [...start.replace(/\p{Cc}/gu, '')]
+  const letters = [...start.replace(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, '')]
   return letters.slice(0, MAX_NAME_LENGTH).join('').trim()
 }
 

@@ -31,8 +31,8 @@ export const isAllowedAddress = (address: string, insecure: boolean): boolean =>
 }
 
 /**
- * A fetch that follows no redirect, reads at most 1 MiB (counted after decompression) and gives up after `timeoutMs`.
- * Throws OAuthFailure, or the error of the network.
+ * A fetch that returns a redirect instead of following it, reads at most 1 MiB (counted after decompression) and gives up
+ * after `timeoutMs`. Throws OAuthFailure, or the error of the network.
  */
 export const createProviderFetch =
   ({ insecure, timeoutMs, signal }: ProviderFetchOptions): ProviderFetch =>
@@ -49,15 +49,11 @@ export const createProviderFetch =
       signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ends])
     })
     const { status } = response
-    if (status >= 300 && status < 400) {
-      await response.body?.cancel()
-      throw new OAuthFailure('provider-error', `the provider sent a redirect (${status})`)
-    }
     const body = await readBounded(response)
     // The body is now decoded, so its length may have changed.
     const headers = new Headers(response.headers)
     for (const name of ['content-encoding', 'content-length', 'transfer-encoding']) headers.delete(name)
-    return new Response(status === 204 || status === 205 ? null : body, { status, headers })
+    return new Response(status === 204 || status === 205 || status === 304 ? null : body, { status, headers })
   }
 
 const readBounded = async (response: Response): Promise<Uint8Array<ArrayBuffer>> => {

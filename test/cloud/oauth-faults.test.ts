@@ -2,7 +2,9 @@
 import { gzipSync } from 'node:zlib'
 import { generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import t from 'tap'
-import { createProviderMetadata, isOfProvider } from '../../gateway/cloud/provider-metadata.ts'
+import { createProviderFetch } from '../../gateway/cloud/provider-fetch.ts'
+import { createProviderMetadata, isOfProvider, reachProvider } from '../../gateway/cloud/provider-metadata.ts'
+import type { CloudIdpSettings } from '../../gateway/settings/settings.ts'
 import { beginCloudLogin, createCloudBrowser } from '../support/cloud-browser.ts'
 import { answerJson, type Fault, type FaultyProvider, startFaultyProvider } from '../support/faulty-provider.ts'
 import { type OAuthApp, startOAuthApp } from '../support/oauth-app.ts'
@@ -259,6 +261,26 @@ t.test('the discovered issuer is the configured one, or Microsoft’s own name f
   // A stored issuer may have any escapes.
   t.notOk(isOfProvider('https://id.example/S%E3o', 'https://id.example/a'))
 })
+
+t.test(
+  'a configured provider that answers is there, whatever it answers; a discovered one has to say more',
+  async t => {
+    const provider = await startFaultyProvider(t)
+    const { issuer } = provider
+    const fetch = createProviderFetch({ insecure: false, timeoutMs: 10_000 })
+    const reach = (settings: object) =>
+      reachProvider({ tokenUrl: `${issuer}/token`, ...settings } as CloudIdpSettings, fetch).then(
+        () => 'ok',
+        (error: { reason: string }) => error.reason
+      )
+    for (const status of [302, 401, 405, 503]) {
+      const fault: Fault = res => res.writeHead(status, { location: '/login' }).end()
+      provider.faults = { token: fault, discovery: fault }
+      t.equal(await reach({}), status === 503 ? 'provider-error' : 'ok', `${status}`)
+      t.equal(await reach({ issuer }), 'provider-error', `${status}`)
+    }
+  }
+)
 
 t.test('a provider that takes the client secret in the other way from now on gets it so', async t => {
   const provider = await startFaultyProvider(t)
