@@ -89,7 +89,8 @@ const fastapi = backend({
   recipe: 'fastapi',
   version: () => PYTHON_PACKAGES.fastapi,
   page: { path: '/api/who', ownPath: '/who', expected: /"url":/, identity: /"id":"7"/ },
-  start: lab => startUvicorn(lab, 'service:app', { files: { 'service.py': program('fastapi_service.py') } }),
+  start: lab =>
+    startUvicorn(lab, 'service:app', { files: { 'service.py': program('fastapi_service.py') } }, ['--root-path=/api']),
   async check({ lab, world, token }) {
     const page = await openPage(lab, world.url, token)
     await page.goto(`${world.url}/api/who`)

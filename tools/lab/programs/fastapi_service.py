@@ -2,7 +2,7 @@
 import asyncio
 from fastapi import FastAPI, Request, UploadFile, WebSocket
 from fastapi.responses import StreamingResponse
-app = FastAPI(root_path='/api')
+app = FastAPI()
 @app.get('/who')
 def who(request: Request): return {'id': request.headers.get('x-user-id'), 'url': str(request.url_for('who'))}
 @app.get('/events')
