@@ -201,7 +201,8 @@ const requestTokens = async (
       throw new OAuthFailure('id-token-invalid', 'the ID token is not a string')
     }
     idToken = body.id_token
-    return Response.json({ ...body, id_token: undefined })
+    // What else it says is not used: some send a list as scope, or null.
+    return Response.json({ access_token: body.access_token, token_type: body.token_type })
   }
   // `iss` was verified above.
   const plain = { ...metadata, authorization_response_iss_parameter_supported: false }

@@ -21,6 +21,12 @@ const logIn = async (app: OAuthApp, provider: FaultyProvider, more = '', query =
   return browser.get(provider.authorize(await beginCloudLogin(browser, app.url, query)) + more)
 }
 
+const endpointsOf = ({ issuer }: FaultyProvider) => ({
+  authorizationUrl: `${issuer}/authorize`,
+  tokenUrl: `${issuer}/token`,
+  profileUrl: `${issuer}/userinfo`
+})
+
 /** What the provider does otherwise. */
 type Break = ((provider: FaultyProvider) => void) | Partial<FaultyProvider>
 
@@ -34,14 +40,9 @@ const fails = (
   t.test(`nobody is logged in by ${what}`, async t => {
     const provider = await startFaultyProvider(t)
     const { issuer } = provider
-    const explicit = {
-      authorizationUrl: `${issuer}/authorize`,
-      tokenUrl: `${issuer}/token`,
-      profileUrl: `${issuer}/userinfo`
-    }
     const app = await startOAuthApp(t, {
       cloudidp: {
-        ...(discovered ? { issuer } : explicit),
+        ...(discovered ? { issuer } : endpointsOf(provider)),
         ...(tenants === '' ? {} : { allowedTenants: tenants.split(',') })
       },
       deadlineMs: reason === 'provider-timeout' ? SHORT_MS : 10_000
@@ -122,6 +123,15 @@ fails(
   { claims: { auth_time: nowS() - 600 } },
   { query: '?page=1&again=1' }
 )
+t.test('what a token answer says beside its tokens is not used, and may be anything', async t => {
+  const provider = await startFaultyProvider(t)
+  provider.tokenAnswer = { scope: ['openid'], refresh_token: null, expires_in: null }
+  for (const settings of [{ issuer: provider.issuer }, endpointsOf(provider)]) {
+    const app = await startOAuthApp(t, { cloudidp: settings })
+    t.equal((await logIn(app, provider)).status, 302)
+  }
+})
+
 t.test('a login asked for again counts if the provider calls it new, or does not say when it was', async t => {
   const provider = await startFaultyProvider(t)
   const app = await startOAuthApp(t, { cloudidp: { issuer: provider.issuer } })
