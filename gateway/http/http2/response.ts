@@ -118,6 +118,9 @@ export class Http2Response extends HttpResponse {
   }
 }
 
+/** They are no lists (RFC 6265 §3, RFC 6797 §8.1). */
+const NEVER_JOINED: ReadonlySet<string> = new Set(['set-cookie', 'strict-transport-security'])
+
 /** Of `[name, value, …]`, Latin-1, without what HTTP/2 does not have. Fields that are sent more than once are joined (RFC 9110 §5.3). */
 const headersOf = (fields: readonly string[], status?: number): OutgoingHttpHeaders => {
   const headers: Record<string, string | string[]> = Object.create(null)
@@ -127,7 +130,7 @@ const headersOf = (fields: readonly string[], status?: number): OutgoingHttpHead
     if (CONNECTION_FIELDS.has(name)) continue
     const before = headers[name]
     if (before === undefined || before === '') headers[name] = value
-    else if (value !== '') headers[name] = name === 'set-cookie' ? [before, value].flat() : `${before}, ${value}`
+    else if (value !== '') headers[name] = NEVER_JOINED.has(name) ? [before, value].flat() : `${before}, ${value}`
   }
   return headers
 }

@@ -1,9 +1,11 @@
 // A request is answered in the same way over HTTP/1.1, with and without TLS, and over HTTP/2, and reaches the backend as the same.
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { OutgoingHttpHeaders } from 'node:http2'
 import { join } from 'node:path'
 import t from 'tap'
 import { parse } from 'yaml'
+import { fieldValues } from '../../../gateway/http/request.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { answerOverHttp1, askHttp2, connectHttp2, startHttp2World } from '../../support/http2-client.ts'
 import { OK } from '../../support/raw-upstream.ts'
@@ -126,6 +128,17 @@ t.test('an empty field line beside another leaves no blank at the end of the val
   const session = await connectHttp2(t, place)
   upstream.respond(() => 'HTTP/1.1 200 OK\r\nX-A: 1\r\nX-A:\r\nX-B:\r\nX-B: 2\r\nContent-Length: 2\r\n\r\nok')
   t.match((await askHttp2(session, { ':path': '/open/x' })).headers, { 'x-a': '1', 'x-b': '2' })
+})
+
+t.test('of several Strict-Transport-Security fields each stays a field, of which browsers take the first', async t => {
+  const { place, upstream } = await startHttp2World(t)
+  const session = await connectHttp2(t, place)
+  const field = (days: number) => `Strict-Transport-Security: max-age=${days * 86_400}\r\n`
+  upstream.respond(() => `HTTP/1.1 200 OK\r\n${field(365)}${field(730)}Content-Length: 0\r\n\r\n`)
+  const stream = session.request({ ':path': '/open/x' })
+  const [, , raw] = (await once(stream, 'response')) as [unknown, unknown, readonly string[]]
+  t.same(fieldValues(raw, 'strict-transport-security'), ['max-age=31536000', 'max-age=63072000'])
+  stream.close()
 })
 
 t.test('requests over HTTP/1.1 and HTTP/2 are counted together', async t => {
