@@ -24,7 +24,7 @@ export interface SyncedPerson extends StoredPerson {
 /**
  * Creates or updates the person behind (provider, issuer, subject), the only key: people are never found by e-mail. One
  * transaction. A disabled person is neither updated nor promoted; the caller refuses them. Throws LoginFailed for a person who
- * is being erased, and for an issuer or subject that is empty or cannot be stored as it is; DatabaseUnavailable.
+ * is being erased or relinked, and for an issuer or subject that is empty or cannot be stored as it is; DatabaseUnavailable.
  */
 export const syncPerson = async (database: Database, confirmed: ConfirmedPerson): Promise<SyncedPerson> => {
   const [issuer, subject] = [storableKey(confirmed.issuer), storableKey(confirmed.subject)]
@@ -39,8 +39,9 @@ export const syncPerson = async (database: Database, confirmed: ConfirmedPerson)
     if (setAside !== undefined) found.entries.push(setAside)
     const { id, created: firstLogin } = found
     const person = await findPerson(manager, id)
-    // The statement above waited for an erasure.
-    if (person === undefined) throw new LoginFailed({ reason: 'ended-meanwhile' })
+    // The statement above waited for an erasure, or for the account to be relinked.
+    const [moved] = await query(manager, MOVED, [...link, id])
+    if (person === undefined || moved !== undefined) throw new LoginFailed({ reason: 'ended-meanwhile' })
     if (person.disabled) {
       await appendAudits(manager, found.entries)
       return { ...person, firstLogin }
@@ -103,6 +104,9 @@ const UPDATE = `
   FROM provider_links l
   WHERE l.provider = $1 AND l.issuer = $2 AND l.subject = $3 AND u.id = l.user_id
   RETURNING u.id`
+
+const MOVED = `
+  SELECT FROM provider_links WHERE provider = $1 AND issuer = $2 AND subject = $3 AND user_id <> $4`
 
 const CREATE = `
   WITH person AS (

@@ -5,8 +5,9 @@ import t from 'tap'
 import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLoginNames } from '../../gateway/store/login-names.ts'
 import { only } from '../support/only.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { actor, grownBy, openStore, person } from '../support/store.ts'
+import { countLockWaits, startPostgres } from '../support/postgres.ts'
+import { actor, grownBy, openClient, openStore, person } from '../support/store.ts'
+import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const GUID = '00112233-4455-6677-8899-aabbccddeeff'
@@ -99,6 +100,20 @@ t.test('relink moves links only, ends both sessions, and is on record', async t 
   }
   const { items } = await audit.list({ action: 'person.relink' })
   t.match(items, [{ target: `user:${old.id}`, before: { user: fresh.id }, after: { user: old.id } }])
+})
+
+t.test('a login that waits for its account to be relinked is none of the person whom the account has left', async t => {
+  const { users, url } = await openStore(t, postgres)
+  const [old, fresh] = [await users.syncPerson(person('old')), await users.syncPerson(person('fresh'))]
+  const head = await openClient(t, url)
+  await head.query('BEGIN; SELECT FROM audit_head FOR UPDATE')
+  const relinking = users.relinkPerson(actor, old.user.id, fresh.user.id)
+  await until(async () => (await countLockWaits(postgres, url)) === 1)
+  const refused = t.rejects(users.syncPerson(person('fresh')), { code: 'GW_LOGIN_FAILED' })
+  await until(async () => (await countLockWaits(postgres, url)) === 2)
+  await head.query('COMMIT')
+  await Promise.all([relinking, refused])
+  t.equal((await users.syncPerson(person('fresh'))).user.id, old.user.id)
 })
 
 t.test('a relinked account is looked up for the person who has it now, also while they use another', async t => {
