@@ -29,7 +29,8 @@ export const certifiedName = (authority: string): string => (hostName(authority)
 
 /** The certificates in a PEM text; undefined if it contains none, or one that cannot be read. */
 export const readCertificateBundle = (pem: string): X509Certificate[] | undefined => {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? []
+  // One that is cut off, as in a file that is still being written, is one that cannot be read.
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*(?:-----END CERTIFICATE-----)?/g) ?? []
   try {
     return blocks.length === 0 ? undefined : blocks.map(block => new X509Certificate(block))
   } catch {

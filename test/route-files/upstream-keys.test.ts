@@ -1,10 +1,11 @@
 // What the keys of an upstream may say, what they mean when they are absent, and the complaint about everything else.
+import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { sortComplaints } from '../../gateway/route-files/complaint.ts'
 import { readRouteFiles } from '../../gateway/route-files/read.ts'
-import { createCertificateAuthority } from '../support/certificates.ts'
+import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { complaintsOf, routeFolder } from '../support/route-files.ts'
 import { words } from '../support/words.ts'
 
@@ -168,6 +169,17 @@ t.test('a client certificate comes with its own key, both readable, for https', 
   t.same(await check(pair('none.crt', 'none.key')), [
     `4: "clientCertFile" names a file that cannot be read: ${join(folder, 'none.crt')}`,
     `5: "clientKeyFile" names a file that cannot be read: ${join(folder, 'none.key')}`
+  ])
+  const weak = ['-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=weak', '-keyout', 'weak.key', '-out', 'weak.crt']
+  execFileSync('openssl', ['req', '-x509', ...weak], { cwd: folder, stdio: 'pipe' })
+  t.same(await check(pair('weak.crt', 'weak.key')), [
+    '4: "clientCertFile" is rejected by OpenSSL; its key may be too short'
+  ])
+  // Its last certificate is still being written.
+  await writeFile(join(folder, 'cut.crt'), (pemOf(one).cert + authority.ca).slice(0, -100))
+  t.same(await check([...pair('cut.crt', 'one.key'), 'caFile: cut.crt']), [
+    '4: "clientCertFile" contains no valid PEM certificates',
+    '6: "caFile" contains no valid PEM certificates'
   ])
   t.same(await check([`clientCertFile: ${one.certFile}`]), ['4: "clientCertFile" requires "clientKeyFile"'])
   t.same(await check([`clientKeyFile: ${one.keyFile}`]), ['4: "clientKeyFile" requires "clientCertFile"'])

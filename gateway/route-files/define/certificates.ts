@@ -1,7 +1,8 @@
 // Reads the PEM files of an upstream: CAs to trust, and the client certificate with its key.
-import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { createPrivateKey } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { createSecureContext } from 'node:tls'
 import type { Target } from '../../routes/upstream.ts'
 import { readCertificateBundle } from '../../values/certificates.ts'
 import { unlessExhausted } from '../../values/descriptors.ts'
@@ -52,7 +53,7 @@ export const readCertificates = async (
 const clientCertificate = (cert: string | undefined, key: string | undefined, say: Complain) => {
   // The key belongs to the first certificate of a chain (RFC 8446 §4.4.2).
   const certificate = cert === undefined ? undefined : readCertificateBundle(cert)?.[0]
-  const privateKey = key === undefined ? undefined : readKey(key)
+  const privateKey = key === undefined ? undefined : unlessRejected(() => createPrivateKey(key))
   if (cert !== undefined && certificate === undefined) {
     say('"clientCertFile" contains no valid PEM certificates', 'clientCertFile')
   }
@@ -60,13 +61,17 @@ const clientCertificate = (cert: string | undefined, key: string | undefined, sa
     say('"clientKeyFile" contains no unencrypted PEM private key', 'clientKeyFile')
   }
   if (cert === undefined || key === undefined || certificate === undefined || privateKey === undefined) return undefined
-  if (certificate.checkPrivateKey(privateKey)) return { cert, key }
-  return say('"clientKeyFile" is not the key of "clientCertFile"', 'clientKeyFile')
+  if (!certificate.checkPrivateKey(privateKey))
+    return say('"clientKeyFile" is not the key of "clientCertFile"', 'clientKeyFile')
+  if (unlessRejected(() => createSecureContext({ cert, key })) === undefined)
+    return say('"clientCertFile" is rejected by OpenSSL; its key may be too short', 'clientCertFile')
+  return { cert, key }
 }
 
-const readKey = (pem: string): KeyObject | undefined => {
+/** Undefined if OpenSSL rejects it. */
+const unlessRejected = <T>(read: () => T): T | undefined => {
   try {
-    return createPrivateKey(pem)
+    return read()
   } catch {
     return undefined
   }
