@@ -26,6 +26,8 @@ const FRESH_MS = 5000
 const USABLE_MS = 15_000
 /** Up to this age, a result is better than none. */
 const STALE_MS = 5 * 60_000
+/** A resolver that is away often says so only after many seconds, when nobody waits for the connection any more. */
+const SILENT_MS = 500
 const MAX_NAMES = 1000
 
 // The C library's resolver, which the rest of the machine uses too: it knows /etc/hosts. It occupies one of the four
@@ -53,6 +55,18 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
     })
   }
 
+  /** What is known is used if the resolver says nothing for too long. */
+  const askBriefly = (name: string, known: KnownAddresses, tell: Told) => {
+    let isTold = false
+    const tellOnce: Told = (...told) => {
+      clearTimeout(timer)
+      if (!isTold) tell(...told)
+      isTold = true
+    }
+    const timer = setTimeout(task(tellOnce), SILENT_MS, null, known)
+    ask(name, tellOnce)
+  }
+
   return (name, { all }, callback) => {
     const tell = (error: Error | null, answer: KnownAddresses | undefined) => {
       const { addresses = [] } = answer ?? {}
@@ -65,8 +79,10 @@ export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFun
       else callback(null, first.address, first.family)
     }
     const known = answers.get(name)
-    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : now() - known.at
-    if (ageMs >= USABLE_MS) return ask(name, tell)
+    if (known === undefined) return ask(name, tell)
+    const ageMs = now() - known.at
+    if (ageMs >= STALE_MS) return ask(name, tell)
+    if (ageMs >= USABLE_MS) return askBriefly(name, known, tell)
     if (ageMs >= FRESH_MS) ask(name, () => undefined)
     // Asynchronous like a real lookup: never before its caller is ready.
     process.nextTick(tell, null, known)

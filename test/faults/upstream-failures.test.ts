@@ -181,6 +181,8 @@ t.test('a name is asked for once at a time, taken anew within 30 s, and kept whi
   const late = ask()
   asked.at(-1)?.(new Error('EAI_AGAIN'), [])
   t.equal(await late, '10.0.0.2', 'an old answer is better than none')
+  t.equal(await ask(), '10.0.0.2', 'also while the resolver says nothing')
+  asked.at(-1)?.(new Error('EAI_AGAIN'), [])
   clock = 600_000
   const tooLate = ask()
   asked.at(-1)?.(new Error('EAI_AGAIN'), [])
