@@ -10,8 +10,8 @@ export interface Attempt {
   readonly codeVerifier: string
   /** OpenID Connect Core §3.1.2.1. */
   readonly oidcNonce: string
-  /** One of our own pages began it, and gets its result, wherever FRONTEND_URL is. */
-  readonly fromOwnPage: boolean
+  /** One of our own pages began it under this name, and gets its result, wherever FRONTEND_URL is. */
+  readonly page: string | undefined
   /** Milliseconds since the epoch, if the provider has to ask the person anew, whatever session it has. */
   readonly againSince: number | undefined
 }
@@ -32,13 +32,13 @@ const CALLBACK_FOLDER = '/auth/oauth/cloudidp'
 
 const SECRET_BYTES = 30
 const TIMESTAMP_BYTES = 6
-const VALUE = /^[A-Za-z0-9_-]{48}(?:\.page)?(?:\.again)?$/
+const VALUE = /^[A-Za-z0-9_-]{48}(?:\.page(\d{1,40}))?(?:\.again)?$/
 const VALUE_LENGTH = 48
 const ID_LENGTH = 12
 
 /** What a login is begun with. */
 interface Beginning {
-  readonly fromOwnPage: boolean
+  readonly page: string | undefined
   readonly again: boolean
 }
 
@@ -54,7 +54,7 @@ interface AttemptCookie extends Beginning {
  */
 export const beginAttempt = (
   cookieHeader: string | undefined,
-  { fromOwnPage, again }: Beginning,
+  { page, again }: Beginning,
   now: number,
   options: AttemptOptions
 ): { attempt: Attempt; setCookies: string[] } => {
@@ -62,9 +62,9 @@ export const beginAttempt = (
   const signing = options.secrets[0] ?? ''
   const { nonce, attempt } = derive(secret, signing)
   const maxAgeS = Math.ceil(options.maxAgeMs / 1000)
-  const value = `${dated(secret, now)}${fromOwnPage ? '.page' : ''}${again ? '.again' : ''}`
+  const value = `${dated(secret, now)}${page === undefined ? '' : `.page${page}`}${again ? '.again' : ''}`
   return {
-    attempt: { state: signState(nonce, now, signing), ...attempt, fromOwnPage, againSince: again ? now : undefined },
+    attempt: { state: signState(nonce, now, signing), ...attempt, page, againSince: again ? now : undefined },
     setCookies: [
       ...outdated(cookieHeader, now, options).map(name => expire(name, options)),
       `${nameOf(nonce, options)}=${value}; ${attributes(options)}; Max-Age=${maxAgeS}`
@@ -91,8 +91,8 @@ export const findAttempt = (
     if (cookie.name !== name || cookie.secret === undefined) continue
     const { nonce, attempt } = derive(cookie.secret, options.secrets[state.signedBy] ?? '')
     if (!timingSafeEqual(nonce, state.nonce)) continue
-    const { fromOwnPage, again, startedAt } = cookie
-    return { state: stateText, ...attempt, fromOwnPage, againSince: again ? startedAt : undefined }
+    const { page, again, startedAt } = cookie
+    return { state: stateText, ...attempt, page, againSince: again ? startedAt : undefined }
   }
   return undefined
 }
@@ -138,12 +138,13 @@ const attemptCookies = (cookieHeader: string | undefined, { isSecure }: AttemptO
   const found: AttemptCookie[] = []
   for (const [name, value] of cookiePairs(cookieHeader)) {
     if (!name.startsWith(prefix) || !/^[A-Za-z0-9_-]{1,40}$/.test(name)) continue
-    const bytes = VALUE.test(value) ? Buffer.from(value.slice(0, VALUE_LENGTH), 'base64url') : undefined
+    const [whole, page] = VALUE.exec(value) ?? []
+    const bytes = whole === undefined ? undefined : Buffer.from(whole.slice(0, VALUE_LENGTH), 'base64url')
     found.push({
       name,
       secret: bytes?.subarray(0, SECRET_BYTES),
       startedAt: bytes?.readUIntBE(SECRET_BYTES, TIMESTAMP_BYTES) ?? 0,
-      fromOwnPage: value.includes('.page'),
+      page,
       again: value.endsWith('.again')
     })
     if (found.length === MAX_COOKIES_READ) break

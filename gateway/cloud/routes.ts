@@ -57,7 +57,8 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
       return redirect(reply, settings.publicUrl + START + request.exchange.query, [])
     if (client === undefined) throw failed(notActive())
     const query = queryOf(request.raw.url ?? '')
-    const beginning = { fromOwnPage: query.get('page') === '1', again: query.get('again') === '1' }
+    const [page] = /^\d{1,40}$/.exec(query.get('page') ?? '') ?? []
+    const beginning = { page, again: query.get('again') === '1' }
     const { attempt, setCookies } = beginAttempt(request.headers.cookie, beginning, now(), attempts)
     const location = await client.authorizationUrl(attempt).catch(error => {
       throw failed(asOAuthFailure(error, 'provider-metadata'))
@@ -86,9 +87,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     if (!isFirst) throw refused('state-replayed', returned.end)
     const signedIn = await logIn(returned, context, parts)
     const cookies = (await parts.sessionCookie?.begin(request.exchange, signedIn.token)) ?? []
-    const { fromOwnPage } = returned.attempt
-    const address = fromOwnPage ? `${settings.publicUrl}/auth/login` : settings.cloudidp.successRedirectUrl
-    return redirect(reply, successUrl(address, signedIn), [returned.end, ...cookies])
+    return redirect(reply, successUrl(returned.attempt, signedIn, settings), [returned.end, ...cookies])
   }
 
   // A link preview or scanner sends HEAD: it learns whether the address is still valid, and nothing is used up.
@@ -173,5 +172,11 @@ const logIn = async (
 }
 
 /** The fragment never reaches a server (RFC 3986 §3.5). */
-const successUrl = (address: string, { token, user }: SignedIn): string =>
-  `${address}#auth=${Buffer.from(JSON.stringify({ token, user })).toString('base64url')}`
+const successUrl = (
+  { page }: Attempt,
+  { token, user }: SignedIn,
+  { publicUrl, cloudidp }: OAuthRoutesParts['settings']
+): string => {
+  const result = `#auth=${Buffer.from(JSON.stringify({ token, user })).toString('base64url')}`
+  return page === undefined ? cloudidp.successRedirectUrl + result : `${publicUrl}/auth/login${result}&page=${page}`
+}

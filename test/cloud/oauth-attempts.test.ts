@@ -315,13 +315,13 @@ t.test('no change of one character leaves a state valid', async t => {
 
 t.test('an attempt is found by its own cookie alone, and says how it was begun', async t => {
   const attempts = { ...options, isSecure: false }
-  for (const [fromOwnPage, again] of [
-    [false, false],
-    [true, false],
-    [false, true],
-    [true, true]
+  for (const [page, again] of [
+    [undefined, false],
+    ['1', false],
+    [undefined, true],
+    ['9'.repeat(40), true]
   ] as const) {
-    const { attempt, setCookies } = beginAttempt('other=1; =x; portaria oauth=1', { fromOwnPage, again }, NOW, attempts)
+    const { attempt, setCookies } = beginAttempt('other=1; =x; portaria oauth=1', { page, again }, NOW, attempts)
     t.equal(setCookies.length, 1, 'nothing is removed')
     const [cookie = ''] = (setCookies[0] ?? '').split(';')
     const [name = '', value = ''] = cookie.split('=')
@@ -329,7 +329,7 @@ t.test('an attempt is found by its own cookie alone, and says how it was begun',
     if (typeof state === 'string') return t.fail(state)
     const find = (header: string) => findAttempt(header, attempt.state, state, attempts)
     t.same(find(`a=b; ${cookie}`), attempt)
-    t.match(attempt, { fromOwnPage, againSince: again ? NOW : undefined })
+    t.match(attempt, { page, againSince: again ? NOW : undefined })
     const otherName = `${name.slice(0, -1)}${name.endsWith('x') ? 'y' : 'x'}=${value}`
     for (const header of ['', `${name}=short`, otherName]) t.equal(find(header), undefined, header)
   }

@@ -143,4 +143,15 @@ t.test('a cloud login is taken by the tab that began it, and by no other', async
   await other.goto(`${world.origin}/auth/login?left#auth=${payload}`)
   await other.locator('#who, [role=alert]').first().waitFor()
   t.equal(await kept(other, 'authToken'), null, 'nor in a tab that has left the cloud login that it began')
+
+  await Promise.all([other.waitForURL('**/cloudidp/start?*'), other.click('#cloud')])
+  const { searchParams } = new URL(other.url())
+  t.match(searchParams.get('page'), /^\d{20,40}$/)
+  for (const name of ['', '&page=', '&page=1', `&page=${'0'.repeat(30)}`]) {
+    await other.goto(`${world.origin}/auth/login?at=${name.length}#auth=${payload}${name}`)
+    await other.locator('#who, [role=alert]').first().waitFor()
+    t.equal(await kept(other, 'authToken'), null, 'nor in one that another page leads there')
+    t.equal(new URL(other.url()).hash, '')
+    await Promise.all([other.waitForURL('**/cloudidp/start?*'), other.click('#cloud')])
+  }
 })

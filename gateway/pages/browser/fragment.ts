@@ -7,20 +7,28 @@ const MARK_LIFE_MS = 3_600_000
 interface CloudLogin {
   readonly returnTo: string | null
   readonly popup: boolean
+  readonly name: string
 }
 
-/** Leaves the mark by which this tab, and no other, will accept the result. */
-export const markCloudLogin = (login: CloudLogin): void =>
-  sessionStorage.setItem(MARK, JSON.stringify({ ...login, startedAt: Date.now() }))
+/**
+ * Leaves the mark by which this tab, and no other, will accept the result, and returns the name that the result has to bear: a page
+ * that opened this tab could lead it to another one meanwhile.
+ */
+export const markCloudLogin = (login: Omit<CloudLogin, 'name'>): string => {
+  // `randomUUID` is missing without TLS.
+  const name = crypto.getRandomValues(new Uint32Array(4)).join('')
+  sessionStorage.setItem(MARK, JSON.stringify({ ...login, name, startedAt: Date.now() }))
+  return name
+}
 
 const takeMark = (): CloudLogin | undefined => {
   const text = sessionStorage.getItem(MARK)
   sessionStorage.removeItem(MARK)
   try {
-    const { returnTo, popup, startedAt } = JSON.parse(text ?? '')
+    const { returnTo, popup, name, startedAt } = JSON.parse(text ?? '')
     const age = Date.now() - Number(startedAt)
     if (!(age >= 0 && age < MARK_LIFE_MS)) return undefined
-    return { returnTo: typeof returnTo === 'string' ? returnTo : null, popup: popup === true }
+    return { returnTo: typeof returnTo === 'string' ? returnTo : null, popup: popup === true, name: String(name) }
   } catch {
     return undefined
   }
@@ -37,14 +45,14 @@ const tokenIn = (payload: string): string | undefined => {
 }
 
 const take = (): { token: string; login: CloudLogin } | 'foreign' | undefined => {
-  const payload = /^#auth=(.*)$/s.exec(location.hash)?.[1]
+  const [, payload, name] = /^#auth=([^&]*)(?:&page=)?(.*)$/s.exec(location.hash) ?? []
   // Without a result, this tab has left the login that it began: no link may bring one for it later.
   const login = takeMark()
   if (payload === undefined) return undefined
   history.replaceState(null, '', location.pathname + location.search)
   const token = tokenIn(payload)
-  return login === undefined || token === undefined ? 'foreign' : { token, login }
+  return login === undefined || token === undefined || login.name !== name ? 'foreign' : { token, login }
 }
 
-/** The token from a cloud login of this tab; `foreign`: a link brought one, which is dropped. */
+/** The token from the cloud login of this tab; `foreign`: a link brought one, which is dropped. */
 export const arrived = take()

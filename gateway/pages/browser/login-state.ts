@@ -67,10 +67,10 @@ export const findDoors = async (): Promise<Doors | Notice> => {
   return { ldap: ldap.enabled, cloudUrl: cloudidp.enabled ? cloudidp.startUrl : '', cloudName: cloudidp.name ?? '' }
 }
 
-/** `page`: the login comes back here, wherever FRONTEND_URL is; `again`: the provider asks for the password anew. */
+/** `page`: the login comes back here under this name, wherever FRONTEND_URL is; `again`: the provider asks for the password anew. */
 export const startCloudLogin = (cloudUrl: string): void => {
-  markCloudLogin({ returnTo: returnTo ?? null, popup: isPopup })
-  location.assign(`${cloudUrl}?page=1${isAgain ? '&again=1' : ''}`)
+  const page = markCloudLogin({ returnTo: returnTo ?? null, popup: isPopup })
+  location.assign(`${cloudUrl}?page=${page}${isAgain ? '&again=1' : ''}`)
 }
 
 const startOf = (pageSession: PageSession): Start => {
