@@ -28,20 +28,37 @@ export const tracingWarnings = (environment: Environment): string[] => {
     ...(['', 'http/protobuf'].includes(protocol)
       ? []
       : ['OTEL_EXPORTER_OTLP_PROTOCOL: only http/protobuf is supported and will be used']),
-    ...(isHttp ? [] : [`${endpoint} must begin with http:// or https://: no traces can be sent there`])
+    ...(isHttp ? [] : [`${endpoint} must begin with http:// or https://: no traces can be sent there`]),
+    ...samplerWarnings(environment)
   ]
 }
 
+const samplerWarnings = (environment: Environment): string[] => {
+  const [, , kind] = samplerIn(environment) ?? []
+  if (kind === undefined && (environment.OTEL_TRACES_SAMPLER ?? '') !== '')
+    return ['OTEL_TRACES_SAMPLER is unknown: every request is traced unless its client decides otherwise']
+  return kind === 'traceidratio' && shareIn(environment) === undefined
+    ? ['OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1: 1 is used']
+    : []
+}
+
 /** OTEL_TRACES_SAMPLER and its argument; unknown values mean the standard's default, parentbased_always_on. */
-export const readSampler = ({ OTEL_TRACES_SAMPLER = '', OTEL_TRACES_SAMPLER_ARG = '' }: Environment) => {
-  const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(OTEL_TRACES_SAMPLER) ?? []
+export const readSampler = (environment: Environment) => {
+  const [, parent, kind] = samplerIn(environment) ?? []
   if (kind === undefined) return { parentBased: true, ratio: 1 }
-  const given = OTEL_TRACES_SAMPLER_ARG.trim() === '' ? 1 : Number(OTEL_TRACES_SAMPLER_ARG)
-  const share = given >= 0 && given <= 1 ? given : 1
   return {
     /** The client's decision takes precedence. */
     parentBased: parent !== undefined,
     /** From 0 to 1. */
-    ratio: { always_on: 1, always_off: 0, traceidratio: share }[kind] ?? 1
+    ratio: { always_on: 1, always_off: 0, traceidratio: shareIn(environment) ?? 1 }[kind] ?? 1
   }
+}
+
+const samplerIn = ({ OTEL_TRACES_SAMPLER = '' }: Environment) =>
+  /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(OTEL_TRACES_SAMPLER.toLowerCase())
+
+/** Undefined: it is none. */
+const shareIn = ({ OTEL_TRACES_SAMPLER_ARG = '' }: Environment): number | undefined => {
+  const share = OTEL_TRACES_SAMPLER_ARG.trim() === '' ? 1 : Number(OTEL_TRACES_SAMPLER_ARG)
+  return share >= 0 && share <= 1 ? share : undefined
 }

@@ -265,13 +265,14 @@ t.test('the sampler is read as OpenTelemetry defines it, where an empty variable
     ['traceidratio', '0.25', false, 0.25],
     ['parentbased_traceidratio', '0', true, 0],
     ['parentbased_traceidratio', '', true, 1],
+    ['ALWAYS_OFF', '', false, 0],
     ['traceidratio', '2', false, 1],
     ['traceidratio', 'half', false, 1]
   ] as const)
     t.same(sampler(name, argument), { parentBased, ratio }, `${name} ${argument}`)
 })
 
-t.test('an address to which no traces can be sent is worth a warning', async t => {
+t.test('what tracing cannot do as it was asked is worth a warning', async t => {
   const warned = (environment: Environment) => read(environment).warnings.filter(warning => warning.startsWith('OTEL_'))
   const general = 'OTEL_EXPORTER_OTLP_ENDPOINT'
   const traces = 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'
@@ -282,6 +283,12 @@ t.test('an address to which no traces can be sent is worth a warning', async t =
     t.same(warned({ [general]: address, OTEL_SDK_DISABLED: 'true' }), [])
   }
   t.same(warned({ [general]: 'http://collector:4318', [traces]: '' }), [])
+  const sampled = (OTEL_TRACES_SAMPLER: string, OTEL_TRACES_SAMPLER_ARG: string) =>
+    warned({ [general]: 'http://collector:4318', OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG })
+  t.match(sampled('parentbased_traceidration', '0.1'), [/^OTEL_TRACES_SAMPLER is unknown/])
+  t.match(sampled('traceidratio', '10%'), [/^OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1/])
+  for (const [name = '', argument = ''] of [[], ['parentbased_traceidratio', '0.1'], ['ALWAYS_ON', '10%']])
+    t.same(sampled(name, argument), [], name)
 })
 
 t.test('durations take units, and plain milliseconds only where the name ends in _MS', async t => {
