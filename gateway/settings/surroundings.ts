@@ -31,11 +31,14 @@ export const checkNames = (reader: Reader, environment: Environment, warnings: s
   }
 }
 
-/** Bytes that are not UTF-8, as of a password in Latin-1, have been read as U+FFFD. */
+/** Bytes that are not UTF-8, as of a password in Latin-1, have been read as U+FFFD. Some editors and shells write U+FEFF first. */
 export const checkEncoding = (reader: Reader, warnings: string[]): void => {
-  for (const { name } of VARIABLES)
-    if (reader.text(name)?.includes('\uFFFD'))
-      warnings.push(`${name} is not UTF-8, so it is not read as it was written`)
+  for (const { name } of VARIABLES) {
+    const text = reader.text(name) ?? ''
+    if (text.includes('\uFFFD')) warnings.push(`${name} is not UTF-8, so it is not read as it was written`)
+    if (text.startsWith('\uFEFF'))
+      warnings.push(`${name} begins with a byte order mark, which is taken as a part of it`)
+  }
 }
 
 /** Parser and TLS options of Node that disable what the gateway relies on. */

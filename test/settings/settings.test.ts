@@ -358,15 +358,16 @@ t.test('a secret that somebody typed is worth a warning', async t => {
   t.notOk(warns('correct horse battery staple and then some'))
 })
 
-t.test('a password in Latin-1 is worth a warning, since what is read is another one', async t => {
-  const folder = t.testdir({ latin: Buffer.from('señora', 'latin1'), plain: 'señora' })
+t.test('a password in Latin-1, or behind a byte order mark, is worth a warning', async t => {
+  const folder = t.testdir({ latin: Buffer.from('señora', 'latin1'), marked: '\uFEFFseñora', plain: 'señora' })
   const warned = (name: string) => {
     const file = { LDAP_BIND_PASSWORD_FILE: join(folder, name) }
     return read({ ...LDAP, ...SEARCH, LDAP_BIND_DN: 'cn=svc,dc=corp', ...file }).warnings.filter(warning =>
-      warning.startsWith('LDAP_BIND_PASSWORD is not UTF-8')
+      warning.startsWith('LDAP_BIND_PASSWORD ')
     )
   }
-  t.equal(warned('latin').length, 1)
+  t.match(warned('latin'), [/^LDAP_BIND_PASSWORD is not UTF-8/])
+  t.match(warned('marked'), [/^LDAP_BIND_PASSWORD begins with a byte order mark/])
   t.same(warned('plain'), [])
 })
 
