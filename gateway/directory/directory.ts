@@ -158,15 +158,20 @@ export const createDirectory = (settings: LdapSettings, options: DirectoryOption
     check: () =>
       onConnection(async connection => {
         if (service !== undefined) return service.bind(connection)
-        // Any response will do, because not every account may read the root.
+        // Any response will do, because not every account may read the root. What is not LDAP is none.
         await connection.search('', { scope: 'base', attributes: ['1.1'] }).catch((error: DirectoryFailure) => {
-          if (!SAYS_NO.has(error.reason)) throw error
+          if (!SAYS_NO.has(error.reason) || error.cause !== undefined) throw error
         })
       })
   }
 }
 
-const SAYS_NO: ReadonlySet<string> = new Set(['no-entry', 'directory-refused', 'directory-protocol'])
+const SAYS_NO: ReadonlySet<string> = new Set([
+  'no-entry',
+  'invalid-credentials',
+  'directory-refused',
+  'directory-protocol'
+])
 
 /** A simple bind with an empty password succeeds for anyone (RFC 4513 §5.1.2). */
 const checkPassword = (password: string): void => {

@@ -380,6 +380,32 @@ t.test('each result of a bind has its reason, and checks the person or no one', 
   }
 })
 
+t.test('without a service account, a directory is there if it answers at all, and only in LDAP', async t => {
+  const codes: Record<string, string> = {
+    '1': 'there',
+    '13': 'directory-tls',
+    '32': 'there',
+    // 389 Directory Server, where anonymous access is off.
+    '48': 'there',
+    '50': 'there',
+    '51': 'directory-busy',
+    '52': 'directory-unavailable'
+  }
+  const checked = (url: string): Promise<string> =>
+    createDirectory(settingsFor(url, CORP))
+      .check()
+      .then(
+        () => 'there',
+        ({ reason }: DirectoryFailure) => reason
+      )
+  for (const [code, outcome] of Object.entries(codes)) {
+    const { url } = await startLdapServer(t, ({ id, send }) => send(result(id, 0x65, Number(code))))
+    t.equal(await checked(url), outcome, code)
+  }
+  const web = await startLdapServer(t, ({ send }) => send(Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')))
+  t.equal(await checked(web.url), 'directory-protocol')
+})
+
 t.test('the first refusal takes a quarter of a second at least, however quickly the directory refuses', async t => {
   const fast = await startLdapServer(t, ({ id, send }) => send(result(id, 0x61, 49)))
   const startedAt = performance.now()
