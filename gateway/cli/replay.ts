@@ -217,8 +217,14 @@ const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined
 const isPreflight = ({ method, reason, user }: Entry, past: Decision['decision']): boolean =>
   reason === 'preflight' || (method === 'OPTIONS' && past === 'allow' && user === undefined)
 
-/** Where a COPY or MOVE wrote to; what the Engine.IO protocol, or Max-Forwards, does not allow; a # in the query. */
-const OTHER_REASONS: readonly unknown[] = ['destination', 'engineio-method', 'max-forwards', 'fragment']
+/** Where a COPY or MOVE wrote to; what the Engine.IO protocol, or Max-Forwards, does not allow; a # in the query; what the log encodes. */
+const OTHER_REASONS: readonly unknown[] = [
+  'destination',
+  'engineio-method',
+  'max-forwards',
+  'fragment',
+  'raw-character'
+]
 
 /** Of a path for which there is no route, the log has so many characters. */
 const MOST_WITHOUT_ROUTE = 256

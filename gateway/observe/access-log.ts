@@ -40,9 +40,9 @@ const identityField = oncePer(
 )
 
 /** A path may be a link that contains a token. A path that could not be parsed is truncated, and logged as received except for bytes that no URL contains. */
-const pathOf = ({ path, request }: Exchange): string =>
+const pathOf = ({ path, target }: Exchange): string =>
   JSON.stringify(
-    redactText(redactUrl(path === '' ? encodeRawBytes(request.target.split('?', 1)[0]?.slice(0, 256) ?? '') : path))
+    redactText(redactUrl(path === '' ? encodeRawBytes(target.split('?', 1)[0]?.slice(0, 256) ?? '') : path))
   )
 
 const statusField = ({ response, upgraded }: Exchange): string => {

@@ -43,12 +43,15 @@ t.test("replay of a gateway's own log with its own files changes nothing", async
     proxy.fetch('/auth/forward', { token, headers: { 'x-forwarded-method': 'GET', 'x-forwarded-uri': path } })
   t.equal((await asked('/app/x')).status, 200)
   t.equal((await asked('/app/admin/x')).status, 403)
+  t.equal((await asked('/nowhere/x?q=1')).status, 404)
+  t.equal((await asked('/app//x')).status, 400)
   await world.logged(({ path }) => path === '/auth/apps')
-  await proxy.logged(({ path }) => path === '/app/admin/x')
+  for (const path of ['/app/admin/x', '/nowhere/x', '/app//x'])
+    await proxy.logged(line => line.path === path && line.forwardAuth === true)
   const { code, json } = await portaria(['replay', '-', '--config', world.folder, '--json'], {
     input: world.logText() + proxy.logText()
   })
-  t.match(json(), { changes: [], decisions: 5 })
+  t.match(json(), { changes: [], decisions: 7 })
   t.equal(code, 0)
 })
 
@@ -72,16 +75,21 @@ t.test('what neither routes nor roles decided is no change at a replay with the 
   const answer = await world.fetch('/open', { method: 'OPTIONS', headers: preflight })
   t.equal(answer.status, 200, 'as the backend answers it')
   t.equal((await world.raw('GET /api/2?a#b HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 400, 'for what is in the query')
+  t.equal(
+    (await world.raw('GET /api/\xc3\xa9 HTTP/1.1\r\nHost: gw\r\n\r\n')).status,
+    400,
+    'for a byte that the log encodes'
+  )
   const long = `/api/${'x'.repeat(300)}`
   t.equal((await world.fetch(`${long}//`)).status, 400, 'for what the log no longer shows')
-  for (const path of ['/socket.io/', '/traced', '/open', '/api/2', long.slice(0, 256)])
+  for (const path of ['/socket.io/', '/traced', '/open', '/api/2', '/api/%C3%A9', long.slice(0, 256)])
     await world.logged(line => line.path === path)
   const line = { msg: 'request', method: 'GET', path: '/api/1', route: '/api/*', decision: 'allow' }
   const left = JSON.stringify({ ...line, reason: 'client-gone', ip: '127.0.0.1', ms: 3 })
   const { code, json } = await portaria(['replay', '-', '--config', world.folder, '--json'], {
     input: `${world.logText()}${left}\n`
   })
-  t.match(json(), { changes: only(), decisions: 0, other: 6 })
+  t.match(json(), { changes: only(), decisions: 0, other: 7 })
   t.equal(code, 0)
 })
 
