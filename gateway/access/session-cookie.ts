@@ -131,12 +131,15 @@ export const createSessionCookie = (parts: SessionCookieParts) => {
     if (!allowed) throw new BadOrigin({ reason: 'cookie-origin' })
   }
 
-  /** Libraries name themselves in X-Requested-With. The WebView of Android does so, too, but tells the mode as well. */
+  /**
+   * Libraries name themselves in X-Requested-With. The WebView of Android names its app there, which has a dot in its name; over
+   * plain HTTP it tells no mode.
+   */
   const isNavigation = (exchange: Exchange): boolean =>
     askingRoute(exchange)?.browser === true &&
     wantsPage(exchange) &&
     (fieldValue(exchange.request.fields, 'sec-fetch-mode') !== undefined ||
-      fieldValue(exchange.request.fields, 'x-requested-with') === undefined)
+      fieldValue(exchange.request.fields, 'x-requested-with')?.includes('.') !== false)
 
   return {
     /**

@@ -1,7 +1,7 @@
 // Reads the gateway's own settings, together with those of the providers.
 import { isLoopbackHost, parseNetwork } from '../values/addresses.ts'
 import { MAX_TIMER_MS } from '../values/quantities.ts'
-import { postgresUrls } from '../values/urls.ts'
+import { isAppOrigin, postgresUrls } from '../values/urls.ts'
 import { type CloudIdpSettings, readCloudIdp } from './cloud.ts'
 import { readLdap } from './directory.ts'
 import { listenerWarnings, readListeners } from './listeners.ts'
@@ -117,6 +117,7 @@ export const readAllowedHosts = (reader: Reader): string[] => {
 // `*` would let any page use a token pasted into it; `null` is the origin of every sandboxed page.
 const readCorsOrigins = (reader: Reader): string[] =>
   reader.list('CORS_ORIGINS').flatMap(text => {
+    if (isAppOrigin(text)) return text
     if (text !== '*') return checkUrl(reader, 'CORS_ORIGINS', text, { path: false })?.origin ?? []
     reader.mistake('CORS_ORIGINS', 'must list each origin; * would let every page call the gateway')
     return []

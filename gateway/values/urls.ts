@@ -18,6 +18,13 @@ export const wildcardOf = (name: string): string => {
   return dot === -1 ? '' : `*${name.slice(dot)}`
 }
 
+/**
+ * Whether it is an origin with a scheme of its own, as those of pages in apps and extensions: `capacitor://localhost`, `app://.`.
+ * Pages in files have no origin, those in sockets are none, and what begins with `h` is a misspelt `https`.
+ */
+export const isAppOrigin = (text: string): boolean =>
+  /^(?!h|file:|ftp:|wss?:)[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d{1,5})?$/.test(text)
+
 /** Percent-encodes the bytes that a URL may not contain (RFC 3986 §2.1). @param text Latin-1, one character per byte */
 export const encodeRawBytes = (text: string): string =>
   text.replace(/[^!-~]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)

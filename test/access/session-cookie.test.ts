@@ -119,6 +119,8 @@ t.test('a navigation without a session goes to the login page and back; a script
   t.equal(page.headers['cache-control'], 'no-store')
   const inApp = await ask('GET /app/x', `${NAVIGATION}X-Requested-With: com.example.app\r\n`)
   t.equal(inApp.status, 302, 'as the WebView of Android sends it')
+  const inPlainApp = await ask('GET /app/x', 'Accept: text/html\r\nX-Requested-With: com.example.app\r\n')
+  t.equal(inPlainApp.status, 302, 'as the WebView of Android sends it over plain HTTP')
   const refused: [string, string][] = [
     ['GET /app/x', 'Accept: */*\r\n'],
     ['GET /app/x', 'Accept: text/html\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n'],

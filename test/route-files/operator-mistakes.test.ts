@@ -76,6 +76,7 @@ check('the keys of a route', route, {
   'websocket: { origins: [app.example.org] }': 'write https://app.example.org',
   'websocket: { origins: [https://app.example.org/] }': 'write https://app.example.org',
   'websocket: { origins: ["*"] }': 'there are no wildcards',
+  'websocket: { origins: [wss://app.example.org] }': 'as in https://app.example.org',
   'socketio: { namespaces: { messaging: {} } }': 'write /messaging',
   'socketio: { namespaces: { /m: [Agente] } }': 'write { roles: [ Agente ] }',
   'socketio: { namespaces: { /m: { events: { send: [Agente] } } } }': 'write { roles: [ Agente ] }',

@@ -54,6 +54,14 @@ t.test('a route file becomes routes with every default filled in', async t => {
   t.match(table.checksum, /^[0-9a-f]{64}$/)
 })
 
+t.test('pages in apps and extensions have origins with schemes of their own', async t => {
+  const origins = ['https://app.example.org', 'capacitor://localhost', 'tauri://localhost', 'app://.']
+  const { table } = await load(t, {
+    'a.yaml': `${UPSTREAMS}routes:\n  - { path: /live, upstream: up, websocket: { origins: ${JSON.stringify(origins)} } }\n`
+  })
+  t.same(table.routes.at(-1)?.websocket?.origins, origins)
+})
+
 t.test('the same files have the same checksum in every folder, and others do not', async t => {
   const text = `${UPSTREAMS}routes: []\n`
   const checksumOf = async (files: Record<string, string>) => (await load(t, files)).table.checksum

@@ -172,7 +172,9 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   'PUBLIC_URL: an origin without a path, such as https://HOST[:PORT]': ['https://a/path'],
   'PUBLIC_URL: the value includes its quotes: remove them': ['"https://g.example"'],
   'CORS_ORIGINS: must list each origin': ['*'],
-  'CORS_ORIGINS: such as https://': words`null https://*.example app.example`,
+  'CORS_ORIGINS: such as https://': words`
+    null https://*.example app.example app://a/x app://* htps://a.example wss://a.example file://a
+  `,
   'ALLOWED_HOSTS: without http://': words`https://a.example *.example.org`,
   'AUTH_PROVIDERS: must contain only ldap and cloudidp': words`google ldap;cloudidp LDAP ldap,azure`,
   'AUTH_PROVIDERS: contains an empty entry': ['ldap,'],
@@ -229,6 +231,7 @@ t.test('values are read as they are meant', async t => {
       OPS_PORT: '9100',
       MAX_BODY: '10MB',
       TRUST_PROXY: '10.0.0.0/8, 192.168.1.1,fd00::/8',
+      CORS_ORIGINS: 'capacitor://localhost, https://a.example/,app://.',
       CONTACT: 'TI, ramal 42',
       BRAND_NAME: 'Acme & Filhos',
       BOOTSTRAP_ADMINS: 'ldap:maria, cloudidp:00000000-1',
@@ -240,6 +243,7 @@ t.test('values are read as they are meant', async t => {
       ops: { port: 9100 },
       maxBodyBytes: 10 * 1024 * 1024,
       trustProxy: only('10.0.0.0/8', '192.168.1.1', 'fd00::/8'),
+      corsOrigins: only('capacitor://localhost', 'https://a.example', 'app://.'),
       contact: 'TI, ramal 42',
       brandName: 'Acme & Filhos',
       bootstrapAdmins: only({ provider: 'ldap', subject: 'maria' }, { provider: 'cloudidp', subject: '00000000-1' }),

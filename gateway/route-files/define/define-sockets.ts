@@ -3,6 +3,7 @@ import type { SocketIoEvent, SocketIoNamespace, SocketIoOptions, WebSocketOption
 import { isPlainNamespace, isReservedEvent } from '../../routes/socketio-rules.ts'
 import { profileName } from '../../values/names.ts'
 import { parseSize } from '../../values/quantities.ts'
+import { isAppOrigin } from '../../values/urls.ts'
 import type { Complain } from '../complaint.ts'
 import {
   type Accepted,
@@ -175,8 +176,8 @@ const compile = (source: string): RegExp | undefined => {
 /** `data` has passed the schema. */
 export const defineWebSocket = (data: Accepted<typeof websocketSchema>, say: Complain): WebSocketOptions => {
   for (const [index, origin] of (data.origins ?? []).entries()) {
-    const isOrigin = /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin
-    if (!isOrigin)
+    const isOrigin = /^https?:/.test(origin) && URL.parse(origin)?.origin === origin
+    if (!isOrigin && !isAppOrigin(origin))
       say(
         `an origin must be scheme, host and port, as in https://app.example.org${originHint(origin)}`,
         'websocket',
