@@ -86,6 +86,10 @@ t.test('a stream of events is one by its type alone', async t => {
 t.test('a trailer passes unless it would change how the response is read', async t => {
   const trailers = ['X-Sum', '1', 'Content-Type', 'x', 'set-cookie', 'a=b', 'X-User-Id', '1', 'Grpc-Status', '0']
   t.same(clientTrailers(trailers, undefined), ['X-Sum', '1', 'Grpc-Status', '0'])
+  for (const name of ['Refresh', 'Clear-Site-Data', 'Strict-Transport-Security', 'Alt-Svc', 'CDN-Cache-Control', 'TE'])
+    t.same(clientTrailers([name, '1'], undefined), [], `${name}, which is read in a head`)
+  t.same(clientTrailers(['Access-Control-Allow-Origin', '*', 'Content-Length', '9'], undefined), [])
+  t.same(clientTrailers(['Content-Digest', 'x'], undefined), ['Content-Digest', 'x'])
   t.same(
     clientTrailers(trailers, name => name === 'X-Sum'),
     ['Grpc-Status', '0']

@@ -9,7 +9,7 @@ import { isLoopbackHost } from '../../values/addresses.ts'
 import type { ResponseHead } from '../parser.ts'
 import { type Removes, responseRulesOf } from './header-rules.ts'
 import type { PrivatePolicy } from './private-answers.ts'
-import type { ResponseFieldKind } from './response-fields.ts'
+import { type ResponseFieldKind, responseFieldKind } from './response-fields.ts'
 
 const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
 
@@ -127,13 +127,17 @@ export const clientHead = (head: ResponseHead, context: ResponseContext, privacy
 export const clientHeadFields = (head: ResponseHead, context: ResponseContext, privacy?: PrivatePolicy): string[] =>
   parseFieldLines(clientHead(head, context, privacy).lines)
 
-// RFC 9110 §6.5.1: fields that must not be accepted from trailers.
+// RFC 9110 §6.5.1: fields that must not be accepted from trailers, beside those that mean something in a head. Digests may follow a
+// body (RFC 9530 §2).
 const FORBIDDEN_TRAILER =
-  /^(?:content-.*|transfer-encoding|trailer|host|connection|keep-alive|te|upgrade|http2-settings|authorization|www-authenticate|proxy-.*|set-cookie|cookie|cache-control|expires|date|location|retry-after|vary|age|pragma|warning|x-user-.*|x-request-id)$/i
+  /^(?:content-(?!digest$).*|host|authorization|proxy-.*|cookie|expires|retry-after|age|pragma|warning|access-control-.*|x-user-.*)$/i
 
 /** `[name, value, …]` of the permitted trailers. */
 export const clientTrailers = (trailers: readonly string[], removes: Removes | undefined): string[] =>
-  fieldsWithout(trailers, name => FORBIDDEN_TRAILER.test(name) || removes?.(name) === true)
+  fieldsWithout(
+    trailers,
+    name => responseFieldKind(name) !== 'pass' || FORBIDDEN_TRAILER.test(name) || removes?.(name) === true
+  )
 
 /** For a reference with an authority (RFC 3986 §4.2). */
 const ABSOLUTE = /^(?:(https?):)?\/\/([^/?#\\]*)(.*)$/is
