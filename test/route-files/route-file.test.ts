@@ -200,6 +200,13 @@ const ROUTE_MISTAKES: Readonly<Record<string, string | readonly string[]>> = {
     "6:43: no namespace matches this pattern, because namespaces begin with /; write '/^\\/chat$/' for a pattern",
   [namespaceYaml('/(?:chat|room)/')]:
     "6:50: no namespace matches this pattern, because namespaces begin with /; write '/(?:\\/chat|\\/room)/' for a pattern",
+  [namespaceYaml('/[a-z]+/')]:
+    "6:43: no namespace matches this pattern, because namespaces begin with /; write '/\\/[a-z]+/' for a pattern",
+  [namespaceYaml('/\\d+|[^/]x/')]:
+    "6:46: no namespace matches this pattern, because namespaces begin with /; write '/\\/\\d+|\\/[^/]x/' for a pattern",
+  [namespaceYaml('/[^a-z]+/')]: [],
+  [namespaceYaml('/[\\w/]+/')]: [],
+  [namespaceYaml('/a?\\/x/')]: [],
   [namespaceYaml('/\\/chat.*/')]: [],
   [namespaceYaml('/.*/')]: [],
   [namespaceYaml('/(?:\\/a|\\/b)/')]: [],

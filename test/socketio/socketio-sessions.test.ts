@@ -723,12 +723,12 @@ t.test('what the gateway itself posts goes where the client’s requests go: sam
     ['x-forwarded-prefix', '/app']
   ] as const
   const raw = await startRawUpstream(t)
-  for (const [preserveHost, expected] of [
-    [true, 'chat.example:8443'],
-    [false, `127.0.0.1:${raw.port}`]
+  for (const [preserveHost, expected, set] of [
+    [true, 'chat.example:8443', []],
+    [false, `127.0.0.1:${raw.port}`, [['cookie', 'lb=b; io=1']]]
   ] as const) {
     const { enter, hold } = holdSessions(t)
-    const upstream = { ...upstreamAt(raw.port), preserveHost }
+    const upstream = { ...upstreamAt(raw.port), preserveHost, requestHeaders: { set, remove: [] } }
     const { engineSession, polling } = hold({ upstream, target: targetAt(raw.port), host: 'chat.example:8443' })
     await enter(engineSession, '/a')
     raw.respond(({ method }) => (method === 'GET' ? undefined : OK))
@@ -744,6 +744,7 @@ t.test('what the gateway itself posts goes where the client’s requests go: sam
     )
     for (const { headers } of posts) {
       t.match(Object.fromEntries(headers), { host: expected, cookie: 'lb=b; io=1', ...Object.fromEntries(forwarded) })
+      t.equal(headers.filter(([name]) => name === 'cookie').length, 1, 'once, also if a rule sets it')
     }
   }
 })

@@ -157,8 +157,11 @@ const waysOf = (plain: string): number => {
 
 const checkNamespacePattern = (source: string): string | undefined => {
   const complaint = checkPattern(source)
-  // A letter that begins the pattern, or each of its choices, begins no namespace.
-  const isNever = source.split('|').every(choice => /^[\^(?:]*[\w-]+(?![\w-]*[*?{])/.test(choice))
+  // What the pattern, or each of its choices, begins with begins no namespace.
+  const isNever = source.split('|').every(choice => {
+    const [, first] = /^[\^(?:]*([\w-]|\\[dw]|\[(?:\\.|[^\\\]])+\])(?![*?{])/.exec(choice) ?? []
+    return first !== undefined && compile(first)?.test('/') === false
+  })
   if (complaint !== undefined || !isNever) return complaint
   const meant = source.replace(/(?:^|\|)[\^(?:]*/g, start => `${start}\\/`)
   return `no namespace matches this pattern, because namespaces begin with /; write ${/^[\w-]+$/.test(source) ? `/${source} for the namespace, or ` : ''}'/${meant}/' for a pattern`

@@ -129,12 +129,15 @@ export const ownPostHead = (
   { route, upstream, path, host, requestId }: EngineSessionSource,
   sid: string,
   routingLines: string
-): string =>
-  headTemplate(
+): string => {
+  const rules = requestRulesOf(upstream)?.lines ?? ''
+  // One that a rule sets is among both.
+  const others = routingLines.replace(/[^\n]*\n/g, line => (`\n${rules}`.includes(`\n${line}`) ? '' : line))
+  return headTemplate(
     'POST',
     (authority, framing) =>
       `POST ${forwardedPath(route, path)}?EIO=4&transport=polling&sid=${sid} HTTP/1.1\r\n` +
       `host: ${upstream.preserveHost ? host : authority}\r\n` +
-      `content-type: text/plain;charset=UTF-8\r\n${framing}x-request-id: ${requestId}\r\n` +
-      `${requestRulesOf(upstream)?.lines ?? ''}${routingLines}`
+      `content-type: text/plain;charset=UTF-8\r\n${framing}x-request-id: ${requestId}\r\n${rules}${others}`
   )
+}
