@@ -7,6 +7,7 @@ import { createGateState, newNamespace } from '../../gateway/socketio/gate/gate-
 import { createPacketGate } from '../../gateway/socketio/gate/packet-gate.ts'
 import { createOwners } from '../../gateway/socketio/polling/owners.ts'
 import { createPollingRequests } from '../../gateway/socketio/polling/requests.ts'
+import { readEngineQuery } from '../../gateway/socketio/protocol/engineio-handshake.ts'
 import { readSocketIoPacket } from '../../gateway/socketio/protocol/packets.ts'
 import { createRecoveryIds } from '../../gateway/socketio/recovery-ids.ts'
 import { createWebSocketTransport } from '../../gateway/socketio/websocket.ts'
@@ -665,6 +666,22 @@ t.test('neither the refusal of an event nor the name of a namespace holds the pa
   const grown = (await usedBytes()) - before
   t.ok(grown < 10_000_000, `${grown} bytes more`)
   t.equal(names.at(-1), `${name}24`)
+})
+
+t.test('the id of the session to which a request belongs does not hold the head that it comes in', async t => {
+  const { engineSessions, source } = holdSessions(t)
+  const instances = { id: 'c0ffee00', ask: async () => undefined, answer: () => undefined }
+  const owners = createOwners(instances, engineSessions)
+  const bulk = 'x'.repeat(100_000)
+  const kept: { sid: string }[] = []
+  const before = await usedBytes()
+  for (let i = 0; i < 200; i++) {
+    const query = Buffer.from(`?EIO=4&transport=polling&sid=a-sid-of-some-length-${i}.c0ffee00&x=${bulk}`).toString()
+    kept.push(owners.read(exchangeOf(), source.route, readEngineQuery(query)?.sid ?? ''))
+  }
+  const grown = (await usedBytes()) - before
+  t.ok(grown < 10_000_000, `${grown} bytes more`)
+  t.equal(kept.at(-1)?.sid, 'a-sid-of-some-length-199')
 })
 
 t.test('what the upstream has answered to a poll is handed over with the session', async t => {

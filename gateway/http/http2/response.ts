@@ -6,6 +6,8 @@ import { type FinalHead, HttpResponse } from '../response.ts'
 import { CONNECTION_FIELDS } from './request-head.ts'
 
 const PART_BYTES = 64 * 1024
+/** Parts of a body that wait take more than a hundred bytes each beside their own. */
+const MOST_PARTS = 500
 
 interface ResponseOwner extends Contained {
   /** The response has been handed over completely. */
@@ -20,6 +22,8 @@ export class Http2Response extends HttpResponse {
   readonly #owner: ResponseOwner
   #hasBody = false
   #trailers = ''
+  /** Written since the client had last taken everything. */
+  #parts = 0
 
   constructor(stream: ServerHttp2Stream, owner: ResponseOwner) {
     super()
@@ -57,7 +61,13 @@ export class Http2Response extends HttpResponse {
   write(chunk: Buffer): boolean {
     if (this.isEnded || this.isGone || chunk.length === 0 || !this.#hasBody) return true
     this.writtenBytes += chunk.length
-    return this.#stream.write(Buffer.from(chunk))
+    this.#parts = this.#stream.writableLength === 0 ? 1 : this.#parts + 1
+    if (this.#parts < MOST_PARTS) return this.#stream.write(Buffer.from(chunk))
+    // `drain` comes only where bytes were too many.
+    this.#stream.write(Buffer.from(chunk), error => {
+      if (!error) contain(this.#owner, () => this.taker?.onTaken())
+    })
+    return false
   }
 
   end(trailers = ''): void {

@@ -5,6 +5,7 @@ import { asGatewayError } from '../../http/own-responses.ts'
 import { CallFailure } from '../../instances/calls.ts'
 import type { Instances } from '../../instances/instances.ts'
 import type { Route } from '../../routes/route.ts'
+import { ownText } from '../../values/bounded-map.ts'
 import { noteFault, task } from '../../values/contain.ts'
 import { endingAfter, type HandedSession, type SocketIoForwarding } from '../engine-session.ts'
 import { type EngineSessions, type SessionRequest, unknownSid } from '../engine-sessions.ts'
@@ -137,7 +138,8 @@ export const createOwners = (instances: SocketIoForwarding['instances'], engineS
       const [, sid, id] = instances === undefined ? [given, given, own] : (OWNED.exec(given) ?? [])
       if (sid === undefined || id === undefined) throw unknownSid()
       exchange.query = queryWithSid(exchange.query, sid)
-      return { sid, routeId: route.id, ip: exchange.client.address, ask: askOf(id) }
+      // A socket may keep it as long as it is open.
+      return { sid: ownText(sid), routeId: route.id, ip: exchange.client.address, ask: askOf(id) }
     },
     /** A WebSocket is tried here for a session: asks its owner. `ended`: the session is not to come back. */
     async tryWebSocket(ask: Ask, request: SessionRequest) {

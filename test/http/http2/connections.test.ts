@@ -218,6 +218,31 @@ t.test('a large response that its client has not taken yet holds up no other req
   t.equal(length, 12_000_000)
 })
 
+t.test('a response in tiny pieces is held up while many of them wait for its client', async t => {
+  let [written, rounds] = [0, 0]
+  const { place } = await startTlsServer(t, ({ response }) => {
+    const write = () => {
+      for (let isTaken = true; isTaken && written < 60_000; written++) isTaken = response.write(Buffer.from('x'))
+    }
+    const onTaken = () => {
+      if (++rounds < 3) write()
+      else response.end()
+    }
+    response.taker = { onTaken }
+    response.begin({ status: 200 }, -1)
+    write()
+  })
+  const session = await connectHttp2(t, place, { settings: { initialWindowSize: 0 } })
+  const stream = session.request({ ':path': '/x' })
+  await once(stream, 'response')
+  t.ok(written < 1000, `${written} pieces`)
+  session.settings({ initialWindowSize: 65_535 })
+  let length = 0
+  for await (const bytes of stream) length += bytes.length
+  t.equal(length, written)
+  t.ok(written < 3000, `${written} pieces`)
+})
+
 t.test('requests of one client, one after the other, use one connection to the backend', async t => {
   const { place, upstream } = await startHttp2World(t)
   const session = await connectHttp2(t, place)
