@@ -2,6 +2,7 @@
 import type { EntityManager } from 'typeorm'
 import { BadRequest, Conflict, LastAdmin } from '../errors.ts'
 import { fitsToken } from '../tokens/access-token.ts'
+import { storedName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
 import { type Database, writeAccess } from './database.ts'
@@ -155,12 +156,13 @@ interface Named {
 }
 
 const idsOf = (kind: 'profile' | 'area', names: readonly string[], rows: readonly Named[]): number[] => {
-  if (new Set(names).size !== names.length) throw new BadRequest({ reason: 'repeated-name' })
-  const ids = new Map(rows.map(row => [row.name, row.id]))
-  return names.map((name, index) => {
-    const id = ids.get(name)
+  const known = new Map(rows.map(row => [row.name, row.id]))
+  const ids = names.map((name, index) => {
+    const id = known.get(storedName(name, known))
     if (id === undefined)
       throw new BadRequest({ reason: `unknown-${kind}`, message: `${kind}s/${index} is not a known ${kind}` })
     return id
   })
+  if (new Set(ids).size !== ids.length) throw new BadRequest({ reason: 'repeated-name' })
+  return ids
 }

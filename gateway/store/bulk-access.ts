@@ -1,6 +1,7 @@
 // Changes the assigned access of many people at once, each checked and audited separately.
 import type { EntityManager } from 'typeorm'
 import { BadRequest, GatewayError } from '../errors.ts'
+import { storedName } from '../values/names.ts'
 import { changeAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
@@ -39,10 +40,10 @@ const PORTION = 50
 export const changeAccessOfMany = async (
   database: Database,
   actor: Actor,
-  change: BulkChange,
+  wish: BulkChange,
   profiles?: readonly string[]
 ): Promise<BulkOutcome> => {
-  await database.read(manager => checkNames(manager, change, profiles))
+  const change = await database.read(manager => checkNames(manager, wish, profiles))
   const outcome: BulkOutcome = { changed: 0, failed: [] }
   for (let at = 0; at < change.ids.length; at += PORTION) {
     const ids = change.ids.slice(at, at + PORTION)
@@ -108,12 +109,15 @@ const apply = (names: readonly string[], { add = [], remove = [] }: Names = {}):
   ...new Set([...names.filter(name => !remove.includes(name)), ...add])
 ]
 
+/** The change, with names as they are stored. */
 const checkNames = async (
   manager: EntityManager,
-  { profiles = {}, areas = {}, areaPrincipal }: BulkChange,
+  wish: BulkChange,
   known: readonly string[] | undefined
-): Promise<void> => {
+): Promise<BulkChange> => {
   const [profileRows, areaRows] = [await namesOf(manager, 'profiles'), await namesOf(manager, 'areas')]
+  const [profiles, areas] = [storedNames(wish.profiles, profileRows), storedNames(wish.areas, areaRows)]
+  const areaPrincipal = wish.areaPrincipal && storedName(wish.areaPrincipal, areaRows)
   const given = (name: string) => profileRows.has(name) && (known?.includes(name) ?? true)
   checkList('profiles/add', profiles.add, given)
   checkList('profiles/remove', profiles.remove, name => profileRows.has(name))
@@ -121,17 +125,23 @@ const checkNames = async (
   checkList('areas/remove', areas.remove, name => areaRows.has(name))
   if (areaPrincipal !== undefined && !areaRows.has(areaPrincipal))
     throw new BadRequest({ reason: 'unknown-name', message: 'body/areaPrincipal is not known' })
-  for (const [list, { add = [], remove = [] }] of Object.entries({ profiles, areas })) {
+  for (const [list, { add, remove }] of Object.entries({ profiles, areas })) {
     if (add.some(name => remove.includes(name))) {
       throw new BadRequest({ reason: 'add-and-remove', message: `body/${list} adds and removes the same name` })
     }
   }
+  return { ids: wish.ids, profiles, areas, ...(areaPrincipal === undefined ? {} : { areaPrincipal }) }
 }
+
+const storedNames = ({ add = [], remove = [] }: Names = {}, known: ReadonlySet<string>) => ({
+  add: add.map(name => storedName(name, known)),
+  remove: remove.map(name => storedName(name, known))
+})
 
 const namesOf = async (manager: EntityManager, table: 'profiles' | 'areas'): Promise<Set<string>> =>
   new Set((await query<{ name: string }>(manager, `SELECT name FROM ${table}`)).map(({ name }) => name))
 
-const checkList = (where: string, names: readonly string[] = [], isKnown: (name: string) => boolean): void => {
+const checkList = (where: string, names: readonly string[], isKnown: (name: string) => boolean): void => {
   const at = names.findIndex(name => !isKnown(name))
   if (at !== -1) throw new BadRequest({ reason: 'unknown-name', message: `body/${where}/${at} is not known` })
 }

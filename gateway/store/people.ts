@@ -129,10 +129,11 @@ const conditions = ({ search, accessStatus, disabled }: PeopleQuery) => {
   const parts = ["u.provider <> 'client' AND u.erased_at IS NULL"]
   // One condition a word, each of which the index of trigrams can find; escaped for LIKE (PostgreSQL documentation, 9.7.1).
   // A sigma stands for any of its forms: some locales give the last of a word one of its own.
-  const values = searchWords(storableText(search)).map(
-    word => `%${word.replace(/[\\%_]/g, '\\$&').replace(/[Σσς]/g, '_')}%`
-  )
+  const words = searchWords(storableText(search))
+  const values = words.map(word => `%${word.replace(/[\\%_]/g, '\\$&').replace(/[Σσς]/g, '_')}%`)
   parts.push(...values.map((_, n) => `u.searched LIKE lower($${n + 1})`))
+  // Alone, it would find everybody.
+  if (words.some(word => /[Σσς]/.test(word))) parts.push("u.searched ~ '[Σσς]'")
   if (disabled !== undefined) parts.push(disabled ? 'u.disabled' : 'NOT u.disabled')
   if (accessStatus !== undefined) parts.push(accessStatus === 'assigned' ? 'u.assigned' : 'NOT u.assigned')
   return { where: `WHERE ${parts.join(' AND ')}`, values }

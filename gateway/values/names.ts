@@ -18,3 +18,7 @@ export const PROFILE_NAME_PATTERN = '^[\\p{L}\\p{N}][\\p{L}\\p{M}\\p{N}._-]{0,63
 
 /** The name of a profile as it is stored: editors write letters with accents as one character or as two (Unicode NFC, UAX #15). */
 export const profileName = (written: string): string => written.normalize('NFC')
+
+/** The name of a profile or an area as it is stored, if it is one of these. */
+export const storedName = (written: string, known: { has(name: string): boolean }): string =>
+  known.has(written) ? written : written.normalize('NFC')
