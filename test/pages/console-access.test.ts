@@ -207,6 +207,23 @@ t.test('a profile that no route file names any more can be taken away, but not g
   await save('Access saved.')
   t.same((await users.loadPerson(id))?.user.profiles, ['Agente'])
   t.equal(await page.locator('input[value=Antigo]').count(), 0)
+
+  const former = { profiles: ['Agente', 'Antigo'], areas: ['Geral'], areaPrincipal: 'Geral' }
+  const ids = [await newPerson('former-1'), await newPerson('former-2')]
+  for (const id of ids) await users.setAccess(other, id, former)
+  await visit('people')
+  await page.fill('#search', 'former-')
+  await said('2 in total')
+  await page.click('#select-all')
+  await page.click('#bulk-open')
+  const choice = page.getByLabel('Antigo', { exact: true })
+  await choice.waitFor()
+  t.equal(await choice.locator('option').count(), 2)
+  await choice.selectOption('take')
+  await page.click('#bulk .main')
+  await page.click('dialog .danger')
+  await said('2 people changed, 0 refused.')
+  for (const id of ids) t.same((await users.loadPerson(id))?.user.profiles, ['Agente'])
 })
 
 // AD-20

@@ -268,6 +268,35 @@ t.test('a late answer about an earlier login does not end the one that a page go
   t.equal(await kept(page, 'authToken'), token)
 })
 
+t.test('a page for which a cookie is enough goes on with it when the token of its tab ends', async t => {
+  const context = await openContext(t, browser, [world.origin])
+  const [page, other] = [await context.newPage(), await context.newPage()]
+  const token = await logIn(page, world.origin)
+  await page.goto(`${world.origin}/auth/apps`)
+  t.equal(await seen(page), 'apps')
+  await expireToken(page, token)
+  await other.goto(`${world.origin}/auth/login`)
+  const isAnswered = page.waitForResponse(answer => answer.url().endsWith('/auth/refresh'))
+  await other.evaluate("new BroadcastChannel('portaria.session').postMessage({ kind: 'login', userId: 0 })")
+  await isAnswered
+  await until(async () => (await kept(page, 'authToken')) === null)
+  t.equal(await seen(page), 'apps')
+  await page.click('#logout')
+  await page.locator('#username').waitFor()
+
+  await fillLogin(page, 'ana')
+  await page.locator('[data-state=unassigned]').waitFor()
+  const { id } = JSON.parse((await kept(page, 'authUser')) ?? '') as { id: number }
+  await expireToken(page, (await kept(page, 'authToken')) ?? '')
+  const look = () => page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await look()
+  await until(async () => (await kept(page, 'authToken')) === null)
+  const call = adminCall(world, await world.tokenFor({ profiles: ['Admin'] }))
+  await call('PUT', `users/${id}/access`, { profiles: ['Agente'], areas: ['Geral'], areaPrincipal: 'Geral' })
+  await look()
+  await page.locator('[data-state=assigned]').waitFor()
+})
+
 type Look = Record<PagePath, string>
 const FORMS: Look = { '/auth/login': 'form', '/auth/apps': 'form', '/auth/account': 'form', '/auth/console': 'form' }
 /** A cookie opens applications, and so the list of them; the other pages need a token. */

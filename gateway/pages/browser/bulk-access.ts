@@ -63,7 +63,7 @@ const send = async (
 }
 
 interface Props {
-  readonly ids: readonly number[]
+  readonly people: readonly PersonItem[]
   readonly onDone: (result: Result) => void
   readonly onClose: () => void
 }
@@ -77,7 +77,8 @@ const chosen = (choices: Choices, wanted: (typeof CHOICES)[number]): string[] =>
 const KINDS = ['profiles', 'areas'] as const
 type Kind = (typeof KINDS)[number]
 
-export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
+export const BulkAccess = ({ people, onDone, onClose }: Props): VNode => {
+  const ids = people.map(({ id }) => id)
   const known = { profiles: useAll<Named>('profiles'), areas: useAll<Named>('areas') }
   const [choices, setChoices] = useState<Record<Kind, Choices>>({ profiles: {}, areas: {} })
   const { ask, notices } = useActs()
@@ -101,11 +102,17 @@ export const BulkAccess = ({ ids, onDone, onClose }: Props): VNode => {
     ask(actOf(text, 'bulk', { n: number(ids.length), given: given || '–', taken: taken || '–' }, run))
   }
   const options = CHOICES.map(choice => [choice, text(choice)] as const)
-  const pick = (kind: Kind, { id, name }: Named) =>
-    html`<${Choice} key=${name} id=${`bulk-${kind}-${id}`} label=${html`<bdi>${name}</bdi>`} value=${choices[kind][name] ?? 'keep'} options=${options} onValue=${(choice: string) => setChoices({ ...choices, [kind]: { ...choices[kind], [name]: choice } })} />`
+  /** Profiles that no route file names any more can still be taken away. */
+  const former = [...new Set(people.flatMap(({ assigned }) => assigned.profiles))]
+    .filter(name => !known.profiles.data?.some(profile => profile.name === name))
+    .map(name => ({ id: name, name }))
+  const optionsOf = (id: number | string) => options.filter(([choice]) => choice !== 'give' || typeof id === 'number')
+  const namesOf = (kind: Kind) => known[kind].data && [...known[kind].data, ...(kind === 'profiles' ? former : [])]
+  const pick = (kind: Kind, { id, name }: Named | (typeof former)[number]) =>
+    html`<${Choice} key=${name} id=${`bulk-${kind}-${id}`} label=${html`<bdi>${name}</bdi>`} value=${choices[kind][name] ?? 'keep'} options=${optionsOf(id)} onValue=${(choice: string) => setChoices({ ...choices, [kind]: { ...choices[kind], [name]: choice } })} />`
   return html`<form id="bulk" class="panel" onSubmit=${sends(submit)} aria-busy=${isBusy}>
     <h2>${text('bulkTitle', { n: number(ids.length) })}</h2>
-    ${KINDS.map(kind => html`<fieldset key=${kind}><legend>${text(kind)}</legend><${Waiting} loaded=${known[kind]} /><div class="checks">${known[kind].data?.map(one => pick(kind, one))}</div></fieldset>`)}
+    ${KINDS.map(kind => html`<fieldset key=${kind}><legend>${text(kind)}</legend><${Waiting} loaded=${known[kind]} /><div class="checks">${namesOf(kind)?.map(one => pick(kind, one))}</div></fieldset>`)}
     <div class="buttons"><button type="button" onClick=${onClose}>${text('cancel')}</button>
       <button type="submit" class="main" disabled=${isBusy}>${text('bulk')}</button></div>
     ${notices}</form>`

@@ -6,6 +6,7 @@ import { useLanguage } from './language.ts'
 import { leave, leaveForApps } from './login-leave.ts'
 import { type Doors, findDoors, findStart, isPopup, type Notice, noticeFor } from './login-state.ts'
 import { Card, InView, OtherView, OutView } from './login-views.ts'
+import { goOnByCookie } from './page-session.ts'
 import { Boundary, html, render, useEffect, useRef, useState, type VNode } from './render.ts'
 import { brand, endQuietly, forget, keptToken, logOut, onNews, refresh } from './session.ts'
 import type { User } from './shapes.ts'
@@ -80,8 +81,10 @@ const App = (): VNode => {
       out({ key: 'loggedOutElsewhere', isError: false })
     })
     if (user.accessStatus === 'assigned') return stopHearing
-    const take = (answer: Awaited<ReturnType<typeof refresh>>) => {
+    const take = async (answer: Awaited<ReturnType<typeof refresh>>) => {
       if (answer.status === 401) {
+        const token = keptToken()
+        if ((await goOnByCookie(user)) || keptToken() !== token) return
         forget()
         return out({ key: 'ended', isError: false })
       }

@@ -3,7 +3,8 @@
 //                       +--> out                                     no session, or it has ended
 //   findPageSession() --+--> cookie                                  the browser has a session, this tab has no token of it
 //                       +--> unknown                                 the gateway does not answer
-//                       +--> in --+--> onEnded                       expired, revoked, or the person was disabled
+//                       +--> in --+--> onEnded                       expired, revoked, or the person was disabled; where a cookie is
+//                                 |                                  enough, `goOnByCookie()` goes on with that of the browser
 //                                 +--> onOther                       the token in this tab is now somebody else's
 //                                 +--> onRenewed                     logged in again
 //                                 +--> login page                    logged out in another tab
@@ -26,7 +27,8 @@ import {
   logOut,
   onNews,
   onSessionEnd,
-  refresh
+  refresh,
+  send
 } from './session.ts'
 import type { User } from './shapes.ts'
 import { giveUpUnsaved } from './unsaved.ts'
@@ -61,6 +63,18 @@ const cookieSession = async (otherwise: PageSession): Promise<PageSession> => {
   if (answer.status !== 200) return otherwise
   noteLife(answer)
   return { is: 'cookie', user: answer.body.user }
+}
+
+/** Requests by cookie, such as those of other tabs, renew the cookie but not the token of this tab, which then ends. */
+export const goOnByCookie = async ({ id }: Pick<User, 'id'>): Promise<boolean> => {
+  const token = keptToken()
+  if (fact('browser-session') !== 'true' || token === undefined) return false
+  const answer = await send<{ user: User }>('/auth/refresh', { method: 'POST', token: '' })
+  if (answer.status !== 200 || answer.body.user.id !== id) return false
+  noteLife(answer)
+  // A pop-up may have brought another one in the meantime.
+  if (keptToken() === token) forget()
+  return true
 }
 
 export const findPageSession = async (): Promise<PageSession> => {

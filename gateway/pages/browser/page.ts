@@ -4,7 +4,7 @@ import './console.css'
 import { problemOf, reloadAll } from './console-data.ts'
 import { actOf, Confirm, Dialog, Name, nameOf } from './console-parts.ts'
 import { LanguageSwitch, useLanguage } from './language.ts'
-import { findPageSession, followPageSession, leavePageSession } from './page-session.ts'
+import { findPageSession, followPageSession, goOnByCookie, leavePageSession } from './page-session.ts'
 import { Boundary, type ComponentChildren, html, render, useEffect, useState, type VNode } from './render.ts'
 import { brand, fact, logInAgain, loginAddress } from './session.ts'
 import type { User } from './shapes.ts'
@@ -79,12 +79,15 @@ const EndedDialog = (): VNode => html`<${Dialog} title=${text('ended')} isFixed 
   <p>${text('endedNote')}</p>
   <div class="buttons"><button type="button" class="main" id="log-in-again" onClick=${logInAgain}>${text('logIn')}</button></div><//>`
 
-const Page = ({ user, view }: { user: User; view: PageParts['view'] }): VNode => {
+const Page = ({ user, view, takesCookie = false }: PageParts & { user: User }): VNode => {
   const [isEnded, setEnded] = useState(false)
   useLanguage()
   const follow = () =>
     followPageSession(user, {
-      onEnded: () => setEnded(true),
+      async onEnded() {
+        if (takesCookie && (await goOnByCookie(user))) reloadAll()
+        else setEnded(true)
+      },
       onRenewed() {
         setEnded(false)
         // Only what is shown: what has been typed or chosen stays.
@@ -112,6 +115,6 @@ export const startPage = async ({ view, takesCookie = false }: PageParts): Promi
   const page =
     pageSession.is === 'unknown'
       ? html`<${Problem} words=${problemOf(pageSession.answer)} />`
-      : html`<${Boundary} failed=${() => html`<${Problem} words=${text('pageFailed')} />`}><${Page} user=${pageSession.user} view=${view} /><//>`
+      : html`<${Boundary} failed=${() => html`<${Problem} words=${text('pageFailed')} />`}><${Page} user=${pageSession.user} view=${view} takesCookie=${takesCookie} /><//>`
   render(page, root)
 }

@@ -27,6 +27,8 @@ const FILTERS = {
 type Filter = keyof typeof FILTERS
 const NAMES = Object.keys(FILTERS) as Filter[]
 
+const byId = (people: readonly PersonItem[]) => new Map(people.map(person => [person.id, person]))
+
 /** `query` has the list's parameters, which the link back contains. */
 const columnsOf = (query: string, selectCell: (person: PersonItem) => VNode): Column<PersonItem>[] => [
   [text('selection'), selectCell],
@@ -51,13 +53,13 @@ export const PeopleView = (): VNode => {
   const filter = { search: useRested(search.trim(), REST_MS), ...FILTERS[chosen][1] }
   const query = queryOf({ ...filter, page: pageOf(page), pageSize: PAGE_SIZE })
   const loaded = useLoad<ListOf<PersonItem>>(`users?${query}`)
-  const [selected, setSelected] = useState<ReadonlySet<number>>(new Set())
+  const [selected, setSelected] = useState<ReadonlyMap<number, PersonItem>>(new Map())
   const [isOpen, setOpen] = useState(false)
   const { say, notices } = useActs()
   const { items: shown = [], total = 0 } = loaded.data ?? {}
-  const toggle = (id: number) => {
-    const next = new Set(selected)
-    if (!next.delete(id)) next.add(id)
+  const toggle = (person: PersonItem) => {
+    const next = new Map(selected)
+    if (!next.delete(person.id)) next.set(person.id, person)
     setSelected(next)
   }
   const selectAll = async () => {
@@ -67,13 +69,13 @@ export const PeopleView = (): VNode => {
     const answer = await everyone({ ...filter, search: search.trim() })
     if (answer.status !== 200) return say(problemOf(answer), true)
     say('')
-    setSelected(new Set(answer.body.map(({ id }) => id)))
+    setSelected(byId(answer.body))
   }
   const settle = ({ words, isError, isOver }: Result) => {
     say(words, isError)
     if (!isOver) return
     setOpen(false)
-    setSelected(new Set())
+    setSelected(new Map())
     loaded.reload()
   }
   const button = (id: string, words: string, run: () => unknown, kind = '') =>
@@ -81,7 +83,7 @@ export const PeopleView = (): VNode => {
   const selectCell = (
     person: PersonItem
   ) => html`<input type="checkbox" name="select" checked=${selected.has(person.id)}
-    aria-label=${text('select', { name: nameOf(person).slice(0, 80) })} onChange=${() => toggle(person.id)} />`
+    aria-label=${text('select', { name: nameOf(person).slice(0, 80) })} onChange=${() => toggle(person)} />`
   return html`<h1>${text('people')}</h1>
     <${Filters}>
       <${Field} grows id="search" label=${text('searchPeople')} type="search" value=${search} maxlength="256" dir="auto" onValue=${(search: string) => change({ search, page: '1' })} />
@@ -89,14 +91,14 @@ export const PeopleView = (): VNode => {
     <//>
     ${notices}
     <div class="buttons" id="selection">
-      ${button('select-page', text('selectPage'), () => setSelected(new Set([...selected, ...shown.map(({ id }) => id)])))}
+      ${button('select-page', text('selectPage'), () => setSelected(new Map([...selected, ...byId(shown)])))}
       ${button('select-all', text('selectAll', { n: number(total) }), selectAll)}
       ${
         selected.size > 0 &&
         html`<span role="status">${text('selected', { n: number(selected.size) })}</span>
-        ${button('select-none', text('selectNone'), () => setSelected(new Set()))}
+        ${button('select-none', text('selectNone'), () => setSelected(new Map()))}
         ${button('bulk-open', text('bulkOpen'), () => setOpen(true), 'main')}`
       }</div>
-    ${isOpen && selected.size > 0 && html`<${BulkAccess} ids=${[...selected]} onDone=${settle} onClose=${() => setOpen(false)} />`}
+    ${isOpen && selected.size > 0 && html`<${BulkAccess} people=${[...selected.values()]} onDone=${settle} onClose=${() => setOpen(false)} />`}
     <${Listing} of=${{ ...loaded, onPage: (to: number) => change({ page: String(to) }) }} label=${text('people')} columns=${columnsOf(queryInAddress(), selectCell)} keyOf=${({ id }: PersonItem) => id} named=${1} />`
 }
