@@ -81,7 +81,7 @@ export const createOAuthClient = (options: OAuthClientOptions) => {
         code_challenge: await oidc.calculatePKCECodeChallenge(attempt.codeVerifier),
         code_challenge_method: 'S256',
         // `max_age` makes the provider say in the ID token when the person logged in (OpenID Connect Core §2, §3.1.2.1).
-        ...(attempt.againSince === undefined ? {} : { prompt: 'login', max_age: '0' }),
+        ...(attempt.againSince === undefined ? {} : { prompt: promptAgain(metadata), max_age: '0' }),
         ...(settings.issuer === undefined ? {} : { nonce: attempt.oidcNonce })
       })
       return href
@@ -108,6 +108,10 @@ export const createOAuthClient = (options: OAuthClientOptions) => {
     reach: () => withDeadline(deadlineMs, () => reachProvider(settings, createProviderFetch(limits)))
   }
 }
+
+/** Google knows none, consent and select_account, and refuses others. */
+const promptAgain = ({ authorization_endpoint: address }: ProviderMetadata) =>
+  URL.parse(address)?.host === 'accounts.google.com' ? 'select_account' : 'login'
 
 const verifiedClaims = async (
   idToken: string | undefined,

@@ -146,6 +146,9 @@ const valueAt = (claims: Claims, claim: string): unknown => {
 
 const valuesOf = (value: unknown): string[] | undefined => {
   if (typeof value === 'string') return value === '' ? [] : [value]
-  if (!Array.isArray(value)) return undefined
-  return value.filter(item => typeof item === 'string' && item !== '' && item.length <= MAX_VALUE_LENGTH)
+  // Zitadel: an object for each role, `{"agente": {"<id of an organization>": "<its domain>"}}`.
+  const isOfObjects = isRecord(value) && Object.values(value).every(isRecord)
+  const values: unknown = isOfObjects ? Object.keys(value) : value
+  if (!Array.isArray(values)) return undefined
+  return values.filter(item => typeof item === 'string' && item !== '' && item.length <= MAX_VALUE_LENGTH)
 }

@@ -22,6 +22,8 @@ import { isTemplate, type ProviderMetadata, readJson, TENANT_PLACEHOLDER } from 
 /** Seconds by which the provider's clock may differ. */
 const CLOCK_TOLERANCE_S = 30
 const KEEP_MS = 5 * 60 * 1000
+/** While they cannot be read again, as discovery is kept. */
+const TRUST_MS = 60 * 60 * 1000
 /** Anyone can send tokens, and they can name any key. */
 const PAUSE_MS = 10_000
 const MAX_KEYS = 200
@@ -48,8 +50,9 @@ export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions) =
   return async (token: string, metadata: ProviderMetadata) => {
     const uri = metadata.jwks_uri
     if (uri === undefined) throw new OAuthFailure('provider-metadata', 'the provider publishes no keys')
-    if (published?.uri !== uri) published = publishedKeys(uri, fetch)
-    const { reads, areNewer } = published
+    if (published?.uri !== uri) published = publishedKeys(uri, fetch, now)
+    const { reads, areNewer, keepUp } = published
+    await keepUp()
     const issuer = isTemplate(metadata) ? tenantIssuer(token, metadata.issuer) : metadata.issuer
     const keys = isTemplate(metadata) ? keysOfIssuer(published.keys, [issuer, metadata.issuer]) : published.keys
     const announced = metadata.id_token_signing_alg_values_supported ?? ['RS256']
@@ -73,21 +76,27 @@ export const createTokenVerifier = ({ clientId, fetch, now }: VerifierOptions) =
   }
 }
 
-const publishedKeys = (uri: string, fetch: ProviderFetch) => {
+const publishedKeys = (uri: string, fetch: ProviderFetch, now: () => number) => {
   const url = URL.parse(uri)
   if (url === null) throw new OAuthFailure('provider-metadata', 'jwks_uri is not a URL')
   let read = 0
+  let readAt = Number.NEGATIVE_INFINITY
+  let refreshedAt = Number.NEGATIVE_INFINITY
   let askedAgainAt = Number.NEGATIVE_INFINITY
   const keys = createRemoteJWKSet(url, {
-    cacheMaxAge: KEEP_MS,
+    // `keepUp` decides.
+    cacheMaxAge: Number.POSITIVE_INFINITY,
     // `areNewer` decides, because it also reads again for tokens that name no key.
     cooldownDuration: Number.POSITIVE_INFINITY,
     [customFetch]: async address => {
       const set = await readKeys(address, fetch)
       read += 1
+      readAt = now()
       return set
     }
   })
+  // A clock that has been set back says nothing.
+  const msSince = (at: number): number => (now() < at ? Number.POSITIVE_INFINITY : now() - at)
   const mayAskAgain = (): boolean => {
     if (performance.now() - askedAgainAt < PAUSE_MS) return false
     askedAgainAt = performance.now()
@@ -98,6 +107,15 @@ const publishedKeys = (uri: string, fetch: ProviderFetch) => {
     keys,
     /** How often they were read. */
     reads: () => read,
+    /** Reads them again every five minutes. While that fails, it is tried every ten seconds, and they count for an hour. */
+    keepUp: async (): Promise<void> => {
+      if (msSince(readAt) < KEEP_MS) return
+      if (msSince(readAt) < TRUST_MS && msSince(refreshedAt) < PAUSE_MS) return
+      refreshedAt = now()
+      await keys.reload().catch(error => {
+        if (msSince(readAt) >= TRUST_MS) throw error
+      })
+    },
     /** Whether they were read since: for another token, or now, but at most every ten seconds. */
     areNewer: async (before: number): Promise<boolean> => {
       if (keys.reloading || (read === before && mayAskAgain())) await keys.reload()

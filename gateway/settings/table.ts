@@ -108,7 +108,7 @@ const TABLE = {
   },
   BOOTSTRAP_ADMINS: {
     meaning:
-      'People who become Admins at their next login, once per entry: `ldap:<login>` or `cloudidp:<stable subject>`, comma-separated'
+      'People who become Admins at their next login, once per entry: `ldap:<login>` or `cloudidp:<stable subject>`, comma-separated. For a login that is an e-mail address or contains blanks, use `portaria grant` after its first login'
   },
   AUDIT_RETENTION: {
     meaning:
@@ -223,7 +223,8 @@ const TABLE = {
     shown: '`openid profile email User.Read`; with CLOUDIDP_ISSUER, `openid profile email`'
   },
   CLOUDIDP_GROUPS_CLAIM: {
-    meaning: 'Claim that lists groups or roles, taken from the ID token or else from userinfo; needs CLOUDIDP_ISSUER',
+    meaning:
+      'Claim that lists groups or roles, or is an object with a member for each, taken from the ID token or else from userinfo; needs CLOUDIDP_ISSUER',
     fallback: 'groups'
   },
   CLOUDIDP_NAME: { meaning: 'Name of the provider on the login button' },

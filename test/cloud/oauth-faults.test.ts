@@ -146,6 +146,17 @@ t.test('a login asked for again counts if the provider calls it new, or does not
   t.equal(app.people.length, 3)
   t.match(provider.asked, { discovery: 1, jwks: 1 }, 'keys and addresses are fetched once for many logins')
 })
+t.test('a login asked for again asks Google for the account, because it refuses to ask for a password', async t => {
+  for (const [authorizationUrl, prompt] of [
+    ['https://accounts.google.com/o/oauth2/v2/auth', 'select_account'],
+    ['https://login.example/accounts.google.com', 'login']
+  ] as const) {
+    const app = await startOAuthApp(t, { cloudidp: { authorizationUrl } })
+    const { searchParams } = new URL(await beginCloudLogin(createCloudBrowser(), app.url, '?again=1'))
+    t.same([searchParams.get('prompt'), searchParams.get('max_age')], [prompt, '0'])
+  }
+})
+
 // Which ID tokens are right is the table of provider-tokens.test.ts.
 fails('an ID token of another issuer', 'id-token-invalid', { claims: { iss: 'https://evil.example' } })
 fails('an ID token with another nonce', 'id-token-invalid', { claims: { nonce: 'of another login' } })

@@ -187,6 +187,37 @@ t.test('keys that cannot be read are the fault of the provider, not of the token
   t.equal(await reasonWith(metadata.jwks_uri), 'accepted', 'members that are no keys are passed over (RFC 7517 §5)')
 })
 
+t.test('keys count for an hour after they were read while they cannot be read again', async t => {
+  t.teardown(() => delete provider.faults.jwks)
+  provider.keys = [{ ...rsa.jwk, kid: 'one' }]
+  let minutes = 0
+  const verify = createTokenVerifier({
+    clientId: 'portaria',
+    fetch: createProviderFetch({ insecure: false, timeoutMs: 10_000 }),
+    now: () => (NOW_S + minutes * 60) * 1000
+  })
+  const token = await sign(rsa, 'one', { exp: NOW_S + 24 * 3600 })
+  const before = provider.asked.jwks
+  for (const [at, isAway, expected, reads] of [
+    [0, false, 'accepted', 1],
+    [4, false, 'accepted', 1],
+    [6, true, 'accepted', 2],
+    [6.1, true, 'accepted', 2],
+    [59, true, 'accepted', 3],
+    [60, true, 'provider-error', 4],
+    [61, false, 'accepted', 5]
+  ] as const) {
+    minutes = at
+    if (isAway) provider.faults.jwks = res => res.writeHead(503).end()
+    else delete provider.faults.jwks
+    t.equal(await outcome(verify(token, metadata)), expected, `after ${at} minutes`)
+    t.equal(provider.asked.jwks - before, reads, `after ${at} minutes`)
+  }
+  provider.keys = [{ ...next.jwk, kid: 'two' }]
+  minutes = 68
+  t.equal(await outcome(verify(token, metadata)), 'ERR_JWKS_NO_MATCHING_KEY', 'a key that is gone')
+})
+
 // OA-02, OA-11
 t.test('a logout token is refused in words that name what is wrong', async t => {
   provider.keys = [{ ...rsa.jwk, kid: 'one' }]
@@ -299,6 +330,17 @@ t.test('the e-mail stands in for a missing login name; what is missing is empty'
   t.match(check({ sub: 's' }), { username: '', name: '', email: '' })
   t.match(check({ sub: 's', name: 'A\u0000n\r\n\u2028\u202ea', email: ['x'] }), { name: 'Ana', email: '' })
   t.equal(check({ sub: 's', name: 'x'.repeat(5000) }).name.length, 256)
+})
+
+t.test('groups are a list, one text, or the names in an object of objects', async t => {
+  const claim = 'urn:zitadel:iam:org:project:roles'
+  const groups = (value: unknown) =>
+    check({ sub: 's' }, { iss: 'https://id.example', sub: 's', [claim]: value }, { ...common, groupsClaim: claim })
+      .groups
+  t.same(groups(['agente', '', 7, 'admin']), ['agente', 'admin'])
+  t.same(groups('agente'), ['agente'])
+  t.same(groups({ agente: { '2711': 'corp.example' }, admin: { '2711': 'corp.example' } }), ['agente', 'admin'])
+  for (const none of [{}, { admin: false }, { roles: ['admin'] }, 7, undefined]) t.same(groups(none), [])
 })
 
 // OA-12
