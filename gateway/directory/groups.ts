@@ -48,11 +48,18 @@ const findGroups = async (
     const filters = [...names].map(name => parseFilter(filter(entry.dn, name)))
     return searchGroups(connection, base, anyOf(...filters), false)
   }
-  if (!isActiveDirectory(entry)) return allTexts(entry, 'memberOf')
+  if (!isActiveDirectory(entry)) return groupsIn(entry)
   const base = await namingContextOf(connection)
   // From a server that only resembles Active Directory.
-  if (base === undefined) return allTexts(entry, 'memberOf')
+  if (base === undefined) return groupsIn(entry)
   return searchGroups(connection, base, memberInChain(entry.dn), true)
+}
+
+/** AD LDS returns more than 1,500 values in parts, as `memberOf;range=0-1499` (MS-ADTS §3.1.1.3.1.3.3). */
+const groupsIn = (entry: FoundEntry): readonly string[] => {
+  const isInParts = Object.keys(entry).some(name => /^memberOf;range=/i.test(name))
+  if (isInParts) throw new DirectoryFailure('too-many-groups', 'more groups than the directory returns at once')
+  return allTexts(entry, 'memberOf')
 }
 
 const GROUP_CLASSES = ['group', 'groupOfNames', 'groupOfUniqueNames', 'groupOfURLs', 'posixGroup']

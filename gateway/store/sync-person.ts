@@ -165,7 +165,8 @@ const meets = (entry: BootstrapAdmin, { provider, subject, username, isUsernameS
   return provider === 'ldap' ? normal(entry) === username.trim().toLowerCase() : entry.subject === subject
 }
 
-const normal = ({ provider, subject }: BootstrapAdmin) => (provider === 'ldap' ? subject.trim().toLowerCase() : subject)
+const normal = ({ provider, subject }: BootstrapAdmin) =>
+  provider === 'ldap' ? subject.normalize('NFC').trim().toLowerCase() : subject
 
 const grant = async (manager: EntityManager, id: number) => {
   await query(manager, 'INSERT INTO areas (name) VALUES ($1) ON CONFLICT DO NOTHING', [AREA])

@@ -55,7 +55,8 @@ t.test('a bootstrap entry makes an Admin once, and what Admins change later stan
   const { users, audit } = await openStore(t, postgres)
   const bootstrapAdmins = [
     { provider: 'ldap', subject: 'Maria' },
-    { provider: 'cloudidp', subject: 'abc' }
+    { provider: 'cloudidp', subject: 'abc' },
+    { provider: 'ldap', subject: 'José'.normalize('NFD') }
   ] as const
   const sync = (subject: string, more: Parameters<typeof person>[1]) =>
     users.syncPerson(person(subject, { bootstrapAdmins, ...more }))
@@ -65,6 +66,7 @@ t.test('a bootstrap entry makes an Admin once, and what Admins change later stan
     t.match(login, { version: 0, user: { profiles: only('Admin'), areas: only('Geral'), areaPrincipal: 'Geral' } })
   t.equal(new Set(first.map(({ user }) => user.id)).size, 1)
   t.equal((await audit.list({ action: 'access.bootstrap' })).total, 1)
+  t.match((await sync('guid-4', { username: 'josé' })).user, { profiles: only('Admin') })
   // Neither the other spelling of a cloud subject nor the e-mail nor the other provider's login meets an entry.
   for (const subject of ['ABC', 'Maria'])
     t.match((await sync(subject, { ...cloud, email: 'maria' })).user, { profiles: only(), areas: only() })

@@ -334,6 +334,15 @@ t.test('of too many groups no more pages are asked for than show it, and the log
   t.equal(pages, 5)
 })
 
+t.test('groups of which the directory returns a part are too many, not none', async t => {
+  const found = ({ id }: LdapRequest) => {
+    const own = { objectGUID: [Buffer.alloc(16, 7)], memberOf: [], 'memberOf;range=0-1499': ['CN=g0,DC=corp'] }
+    return [entry(id, MARIA, own), result(id, 0x65)]
+  }
+  const person = await login(t, bindThen(found))
+  t.match(person, { username: 'maria', groups: undefined, groupsUnreadable: { reason: 'too-many-groups' } })
+})
+
 t.test('groups after a page without entries are not taken for absent', async t => {
   let pages = 0
   const found = ({ id, body }: LdapRequest) => {
