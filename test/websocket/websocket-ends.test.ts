@@ -5,12 +5,15 @@ import { shiftClocks } from '../support/clocks.ts'
 import { routesTo, startGateway, type World } from '../support/gateway.ts'
 import { measureWork, within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { startRawUpstream } from '../support/raw-upstream.ts'
 import {
   buildFrame,
   closeCodeIn,
   closePayload,
   rawWebSocket,
-  startWebSocketUpstream
+  startWebSocketUpstream,
+  switchingProtocols,
+  upgradeText
 } from '../support/raw-websocket.ts'
 import { actor, openStore, person } from '../support/store.ts'
 import { until } from '../support/until.ts'
@@ -78,6 +81,20 @@ t.test('a side that vanishes ends the other: 1011 when it was the upstream, 1001
   peer.socket.resetAndDestroy()
   raw.send(1, 'into the void')
   t.ok(await within(quiet(), 5000), 'at once, not when it has been stalled for a minute')
+})
+
+t.test('a client that leaves at the moment at which its upgrade is accepted leaves nothing open', async t => {
+  const upstream = await startRawUpstream(t)
+  upstream.respond(() => undefined)
+  const gateway = await startLive(t, upstream.url)
+  const client = await gateway.connect()
+  client.send(upgradeText({ headers: { authorization: `Bearer ${await gateway.tokenFor()}` } }))
+  const { head, socket } = await upstream.request()
+  // The gateway gets both in one turn, in this order.
+  client.destroy()
+  socket.write(switchingProtocols(head))
+  const over = until(async () => upstream.open() === 0 && (await gateway.openStreams()).total === 0, 'over')
+  t.ok(await within(over, 5000), 'at once, not when pings have not been answered')
 })
 
 // WS-11, WS-13

@@ -313,6 +313,8 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
       read: take => {
         this.#tunnel = take
         this.#readOn()
+        // It left in this turn, which nobody will be told again.
+        if (this.#hasPeerEnded) this.#socket.destroy()
       }
     }
   }
