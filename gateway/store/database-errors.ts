@@ -36,6 +36,9 @@ const DRIVER_TEXT =
 // TypeORM releases a query runner when its connection is lost, or when our deadline has ended it.
 const LOST_RUNNER = /^QueryRunner(Provider)?AlreadyReleasedError$/
 
+/** What ends a TLS connection, e.g. `ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC`, or EPROTO where OpenSSL names no reason. */
+const TLS_FAULT = /^(ERR_SSL_|EPROTO$)/
+
 /** SQLSTATE or system code of an error, also inside TypeORM's wrapper; `''` if there is none. */
 export const databaseCode = (error: unknown): string => {
   if (!(error instanceof Error)) return ''
@@ -48,16 +51,16 @@ export const isUnavailable = (error: unknown): boolean => {
   if (!(error instanceof Error)) return false
   if (error instanceof AggregateError) return error.errors.some(isUnavailable)
   const code = databaseCode(error)
-  if (SOCKET_CODES.has(code) || AWAY_CODES.has(code)) return true
+  if (SOCKET_CODES.has(code) || AWAY_CODES.has(code) || TLS_FAULT.test(code)) return true
   if (code.length === 5) return AWAY_CLASSES.has(code.slice(0, 2))
   return DRIVER_TEXT.test(error.message) || LOST_RUNNER.test(error.name)
 }
 
-/** Two transactions conflicted (serialization failure, deadlock): the same work may succeed at once. */
-export const isRetryable = (error: unknown): boolean => ['40001', '40P01'].includes(databaseCode(error))
+/** Two transactions conflicted (serialization failure, deadlock, a row that both inserted): the same work may succeed at once. */
+export const isRetryable = (error: unknown): boolean => ['40001', '40P01', '23505'].includes(databaseCode(error))
 
-/** Waiting will not help: wrong credentials, or no such database. */
-export const isMisconfigured = (error: unknown): boolean => /^(28|3D)/.test(databaseCode(error))
+/** Waiting will not help: wrong credentials, no such database, or no TLS on which both sides agree. */
+export const isMisconfigured = (error: unknown): boolean => /^(28|3D|ERR_SSL_)/.test(databaseCode(error))
 
 /** What to do, by the code or text of the cause; SQLSTATE codes are from PostgreSQL's appendix A. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [

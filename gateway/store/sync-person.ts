@@ -73,14 +73,19 @@ const updateKnown = async (manager: EntityManager, link: Link, names: string[]):
   return row === undefined ? undefined : { id: row.id, created: false, entries: [] }
 }
 
-/** Logins of one new person queue here: the first creates the person, the others find what it committed. */
+/**
+ * Logins of one new person queue here, also those at an instance with other settings, which links the account in the other way:
+ * the first creates the person, the others find what it committed.
+ */
 const createOnce = async (
   manager: EntityManager,
   link: Link,
   names: string[],
   { names: logins, entryCreatedAt, linkWithoutIssuer }: ConfirmedPerson
 ): Promise<Found> => {
-  await query(manager, 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(link)])
+  const { issuer, subject } = linkWithoutIssuer ?? {}
+  for (const key of [link, ...(issuer === undefined ? [] : [[link[0], issuer, subject]])])
+    await query(manager, 'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [JSON.stringify(key)])
   const known = await updateKnown(manager, link, names)
   if (known !== undefined) return known
   const history = logins && entryCreatedAt && { formerSubjects: logins, createdAt: entryCreatedAt }

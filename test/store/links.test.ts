@@ -84,6 +84,25 @@ t.test('a hundred logins at once upgrade a link together', async t => {
   t.same([...new Set(all.map(({ user }) => user.id))], [before.user.id])
 })
 
+t.test('one person who logs in for the first time at instances with and without CLOUDIDP_ISSUER is one', async t => {
+  const { users, url } = await openStore(t, postgres)
+  const links = await openClient(t, url)
+  const cloud = { provider: 'cloudidp', name: 'Maria', email: '', username: 'maria' } as const
+  for (const first of [0, 1]) {
+    const without = { issuer: 'https://graph.example', subject: `graph ${first}` }
+    const logins = [{ issuer: 'https://idp.example', subject: `sub ${first}`, linkWithoutIssuer: without }, without]
+    await links.query('BEGIN; LOCK TABLE provider_links IN SHARE MODE')
+    const both = [first, 1 - first].map(async (which, n) => {
+      await until(async () => (await countLockWaits(postgres, url)) === n)
+      return users.syncPerson({ ...cloud, ...without, ...logins[which] })
+    })
+    await until(async () => (await countLockWaits(postgres, url)) === 2)
+    await links.query('COMMIT')
+    const [one, other] = await Promise.all(both)
+    t.equal(one?.user.id, other?.user.id)
+  }
+})
+
 t.test('relink moves links only, ends both sessions, and is on record', async t => {
   const { users, audit } = await openStore(t, postgres)
   await users.createArea(actor, 'Geral')

@@ -220,6 +220,8 @@ t.test('a mistake of ours stays a mistake, and is not blamed on the database', a
   )
   t.notOk(isUnavailable('text'))
   t.ok(isUnavailable(Object.assign(new Error('x'), { code: '25P04' })), 'transaction_timeout of PostgreSQL 17')
+  for (const code of ['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'EPROTO'])
+    t.ok(isUnavailable(Object.assign(new Error('x'), { code })), 'the end of a connection that was established')
   t.ok(isUnavailable(new AggregateError([Object.assign(new Error('x'), { code: 'ECONNREFUSED' })])))
 })
 
