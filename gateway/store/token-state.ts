@@ -75,7 +75,9 @@ const readSince = async (
     at,
     nowS,
     /** Whether this is the complete state, rather than a set of changes. */
-    complete
+    complete,
+    /** What has ended since may be missing: nothing says how far a standby lags behind. */
+    mayLag: timeline === STANDBY
   }
 }
 

@@ -18,6 +18,8 @@ interface StateRead {
   readonly nowS: number
   /** Whether this is the complete state, rather than a set of changes. */
   readonly complete: boolean
+  /** Of a standby, which may not know the latest. */
+  readonly mayLag?: boolean
 }
 
 interface FeedSource {
@@ -126,7 +128,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
     reads.push({ cursor: read.cursor, at: startedAt })
     while (startedAt - (reads[1]?.at ?? startedAt) >= WRITTEN_MS) reads.shift()
     completeAt = read.at
-    freshAt = startedAt
+    if (read.mayLag !== true) freshAt = startedAt
     databaseS = read.nowS
   }
   await readState()

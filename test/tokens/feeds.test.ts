@@ -29,7 +29,13 @@ const pass = async (milliseconds: number) => {
   await settle()
 }
 
-const READ = { tokens: [] as { jti: string; expiresAt: number }[], nowS: NOW_S, at: NOW_S * 1000, isComplete: false }
+const READ = {
+  tokens: [] as { jti: string; expiresAt: number }[],
+  nowS: NOW_S,
+  at: NOW_S * 1000,
+  isComplete: false,
+  mayLag: false
+}
 
 /** A feed on a database that reads what the test says, `first` and later, and counts how often it is asked. */
 const startFeed = async (t: Test, options: Partial<FeedOptions> = {}, first: Partial<typeof READ> = {}) => {
@@ -45,8 +51,8 @@ const startFeed = async (t: Test, options: Partial<FeedOptions> = {}, first: Par
   const read = async () => {
     state.reads++
     if (state.isAway) throw new Error('away')
-    const { tokens, at, nowS, isComplete: complete } = state
-    return { tokens, versions: [], cursor: `after ${state.reads}`, at, nowS, complete }
+    const { tokens, at, nowS, mayLag, isComplete: complete } = state
+    return { tokens, versions: [], cursor: `after ${state.reads}`, at, nowS, complete, mayLag }
   }
   const restored: unknown[] = []
   const feed = await startRevocationFeed({
@@ -205,6 +211,12 @@ t.test('a database that is away makes revocations too old, whatever the clock is
       t.ok((await oldestIn(3000)) < mostStalenessMs)
       state.at += HOUR_MS
       t.ok(feed.staleness() > mostStalenessMs, 'the machine was suspended')
+      await oldestIn(3000)
+      t.ok(feed.staleness() < mostStalenessMs)
+      state.mayLag = true
+      await oldestIn(2 * mostStalenessMs)
+      t.ok(feed.staleness() > mostStalenessMs, 'only a standby answers')
+      state.mayLag = false
       await oldestIn(3000)
       t.ok(feed.staleness() < mostStalenessMs)
       state.isAway = true
