@@ -11,6 +11,8 @@ type Bindable = Pick<LdapConnection, 'bindOther' | 'within'>
 export interface SharedBinds {
   /** `taken`: another process is binding. Never rejects: this process goes by what it knows itself. */
   begin(): Promise<'ours' | 'taken' | { readonly refusedForMs: number }>
+  /** After this time without a word from `begin`, this process goes by what it knows itself. */
+  readonly patienceMs: number
   /** Ends what `begin` began. Never rejects. */
   release(): Promise<unknown>
   /** The directory has refused the account. Never rejects. */
@@ -35,9 +37,16 @@ export const createServiceAccount = (
   let first: Promise<void> | undefined
 
   /** Waits while another process binds. Throws what that has learned if it was refused. */
-  const takeTurn = async ({ within }: Bindable, { begin }: SharedBinds): Promise<void> => {
+  const takeTurn = async ({ within }: Bindable, { begin, patienceMs, release }: SharedBinds): Promise<void> => {
     for (;;) {
-      const turn = await within(begin())
+      let isOver = false
+      const begun = begin()
+      // A turn that comes too late is given back.
+      void begun.then(turn => isOver && turn === 'ours' && release())
+      const alone = delay(patienceMs, 'ours' as const, { ref: false })
+      const turn = await within(Promise.race([begun, alone])).finally(() => {
+        isOver = true
+      })
       if (turn === 'ours') return
       if (turn !== 'taken') {
         const failure = new DirectoryFailure('service-account-refused', 'another process was refused')
@@ -78,7 +87,8 @@ export const createServiceAccount = (
       try {
         await bindOnce(connection)
       } finally {
-        if (refusal === undefined || refusal === before) await shared.release()
+        // Others wait for this bind, whatever time the database takes.
+        if (refusal === undefined || refusal === before) void shared.release()
       }
     } finally {
       isTrying = false

@@ -10,8 +10,8 @@ import { createTurns } from '../values/turns.ts'
 interface RecheckParts {
   readonly directory: Pick<Directory, 'lookUp'>
   readonly accounts: DirectoryAccounts
-  /** The person's current groups in the directory. */
-  readonly applyGroups: (userId: number, groups: readonly string[]) => Promise<unknown>
+  /** The person's groups in the directory, which began to be read at that time (`performance.now()`). */
+  readonly applyGroups: (userId: number, groups: readonly string[], readAt: number) => Promise<unknown>
   /** Makes this instance aware of what was ended. */
   readonly catchUp: () => Promise<void>
   /** LDAP_RECHECK. */
@@ -80,8 +80,13 @@ export const startRecheck = (parts: RecheckParts) => {
     const recheckAsLeader = async (one: DueAccount) => {
       if (await isLeader(performance.now())) await recheck(turn, one)
     }
-    const lookUp = (wasMissing: boolean) =>
-      Promise.all(due.flatMap(one => (one.wasMissing === wasMissing ? [inTurn('', () => recheckAsLeader(one))] : [])))
+    // All of them have ended before the next round begins.
+    const lookUp = async (wasMissing: boolean) => {
+      const those = due.filter(one => one.wasMissing === wasMissing)
+      const ends = await Promise.allSettled(those.map(one => inTurn('', () => recheckAsLeader(one))))
+      const failed = ends.find(end => end.status === 'rejected')
+      if (failed !== undefined) throw failed.reason
+    }
     // Whether a second look may end someone depends on how many others were missed at their first.
     await lookUp(false)
     await lookUp(true)
@@ -127,12 +132,13 @@ interface Turn extends RecheckParts {
 const recheck = async (parts: Turn, account: DueAccount): Promise<void> => {
   const { directory, accounts, log, isNews } = parts
   const { userId } = account
+  const readAt = performance.now()
   try {
     const found = await directory.lookUp(account)
     if (found.state === 'open') {
       await accounts.confirm(userId, found.groups !== undefined)
-      if (found.groups !== undefined) await parts.applyGroups(userId, found.groups)
-      else if (await accounts.missGroups(userId)) await parts.applyGroups(userId, [])
+      if (found.groups !== undefined) await parts.applyGroups(userId, found.groups, readAt)
+      else if (await accounts.missGroups(userId)) await parts.applyGroups(userId, [], readAt)
     } else if (found.state !== 'gone') await end(parts, userId, found.state)
     else if (!account.wasMissing) await accounts.miss(userId)
     else if (await isPlausible(parts)) await end(parts, userId, 'gone')

@@ -55,7 +55,7 @@ export const startDirectory = async (
     ? startRecheck({
         directory: watched,
         accounts: createDirectoryAccounts(database),
-        applyGroups: (userId, groups) => users.applyGroups(userId, { provider: 'ldap', groups }),
+        applyGroups: (userId, groups, readAt) => users.applyGroups(userId, { provider: 'ldap', groups }, readAt),
         catchUp: feed.catchUp,
         intervalMs: ldap.recheckMs,
         log
@@ -77,6 +77,8 @@ const shareBinds = ({ ldap, jwt }: Settings, database: Database): SharedBinds =>
   const binds = createServiceBinds(database, Buffer.from(key, 'base64url').toString('hex').slice(0, 32))
   return {
     begin: () => binds.begin(ldap.timeoutMs).catch(() => 'ours'),
+    // The other half is for the bind itself.
+    patienceMs: ldap.timeoutMs / 2,
     release: () => binds.release().catch(() => undefined),
     refuse: pauseMs => binds.refuse(pauseMs).catch(() => undefined)
   }

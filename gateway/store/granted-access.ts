@@ -17,6 +17,8 @@ interface ProviderGroups {
   tenant?: string | undefined
   /** The provider reported that it truncated the list, so nothing is granted. */
   isCutOff?: boolean | undefined
+  /** Since they began to be read: what was stored since then is newer, and stays. undefined: these are stored. */
+  ageMs?: number | undefined
 }
 
 const MAX_GROUPS = 5_000
@@ -35,16 +37,26 @@ export const applyGroups = async (
 ): Promise<AuditEntry[]> => {
   const { groups, isCutOff } = storableGroups(seen)
   const row = [id, seen.provider, (seen.tenant ?? '').toLowerCase(), groups, isCutOff]
-  await query(manager, REMEMBER, [...row, GRANTS_LOCK])
+  await query(manager, REMEMBER, [...row, GRANTS_LOCK, seen.ageMs])
   return regrant(manager, [id], isNew)
 }
 
-/** The same for a person who is not logging in. False: no such person, or one who has been erased meanwhile. */
-export const applyGroupsOf = (database: Database, id: number, seen: ProviderGroups): Promise<boolean> =>
+/**
+ * The same for a person who is not logging in. False: no such person, or one who has been erased meanwhile.
+ * @param readAt when the groups began to be read, by `performance.now()`; what a login has stored since then stays
+ */
+export const applyGroupsOf = (
+  database: Database,
+  id: number,
+  seen: ProviderGroups,
+  readAt?: number
+): Promise<boolean> =>
   database.write(async manager => {
+    // By the beginning of the transaction, which now() is.
+    const ageMs = readAt === undefined ? undefined : performance.now() - readAt
     const [row] = await query(manager, LOCK, [id])
     if (row === undefined) return false
-    await appendAudits(manager, await applyGroups(manager, id, seen))
+    await appendAudits(manager, await applyGroups(manager, id, { ...seen, ageMs }))
     return true
   })
 
@@ -98,10 +110,11 @@ const LOCK = 'SELECT FROM users WHERE id = $1 AND erased_at IS NULL FOR NO KEY U
 
 // The grants stay the same from this statement until the end of the transaction.
 const REMEMBER = `
-  INSERT INTO person_groups (user_id, provider, tenant, groups, cut_off)
+  INSERT INTO person_groups AS held (user_id, provider, tenant, groups, cut_off)
   SELECT $1::integer, $2, $3, $4::text[], $5::boolean FROM pg_advisory_xact_lock_shared($6)
   ON CONFLICT (user_id, provider) DO UPDATE SET
-    tenant = excluded.tenant, groups = excluded.groups, cut_off = excluded.cut_off, seen_at = now()`
+    tenant = excluded.tenant, groups = excluded.groups, cut_off = excluded.cut_off, seen_at = now()
+  WHERE $7::float8 IS NULL OR held.seen_at NOT BETWEEN now() - $7 * interval '1 millisecond' AND clock_timestamp()`
 
 const NEXT_PASS = `
   SELECT regranted_to AS after FROM grants_in_force WHERE regranted_to IS NOT NULL AND checksum = $1 FOR UPDATE`

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Directory } from '../../gateway/directory/directory.ts'
 import { startRecheck } from '../../gateway/login/recheck.ts'
-import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
+import { createDirectoryAccounts, type DirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { createLiveLogins } from '../../gateway/store/live-logins.ts'
 import { startGateway, type World } from '../support/gateway.ts'
 import { logIn, refreshLogin } from '../support/login.ts'
@@ -163,7 +163,13 @@ t.test('a person who is gone from the directory is ended at the second look', as
 })
 
 /** People who are logged in are looked up by a directory of the test; the reasons that the log names, and what is asked of the store. */
-const startRechecking = async (t: Test, count: number, intervalMs: number, lookUp: Directory['lookUp']) => {
+const startRechecking = async (
+  t: Test,
+  count: number,
+  intervalMs: number,
+  lookUp: Directory['lookUp'],
+  failing: Partial<DirectoryAccounts> = {}
+) => {
   const own = await startPostgres(t)
   const { database, users, url } = await openStore(t, own)
   const liveLogins = createLiveLogins(database)
@@ -179,6 +185,7 @@ const startRechecking = async (t: Test, count: number, intervalMs: number, lookU
     directory: { lookUp },
     accounts: {
       ...accounts,
+      ...failing,
       lead: async (...lease) => {
         const isHeld = await accounts.lead(...lease)
         asked.push('lead')
@@ -199,7 +206,7 @@ const startRechecking = async (t: Test, count: number, intervalMs: number, lookU
     log: { warn: keep, info: keep } as never
   })
   t.teardown(recheck.close)
-  return { reasons, asked, query: (statement: string) => own.query(statement, [], url) }
+  return { recheck, reasons, asked, query: (statement: string) => own.query(statement, [], url) }
 }
 
 t.test('when many are gone, none is ended because others have not been looked up yet', async t => {
@@ -227,6 +234,32 @@ t.test('people are looked up side by side; the log says so when the directory is
   })
   await until(() => reasons.has('recheck-behind'))
   t.equal(seen.most, 8)
+})
+
+t.test('a round ends with the last of its people, also where the store fails for one of them', async t => {
+  const [second, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let looked = 0
+  const lookUp: Directory['lookUp'] = async () => {
+    looked += 1
+    if (looked === 1) {
+      await second.promise
+      throw new Error('away')
+    }
+    second.resolve()
+    await release.promise
+    return { state: 'open', groups: [] }
+  }
+  const postpone = () => Promise.reject(new Error('away'))
+  const { recheck, query } = await startRechecking(t, 30, 40, lookUp, { postpone })
+  await second.promise
+  let isClosed = false
+  const closing = recheck.close().then(() => {
+    isClosed = true
+  })
+  for (let n = 0; n < 10; n++) await query('SELECT 1')
+  t.notOk(isClosed)
+  release.resolve()
+  await closing
 })
 
 t.test('whom a slow directory keeps busy for long keeps the lease, or stops if another process has it', async t => {

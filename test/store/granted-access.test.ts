@@ -79,6 +79,20 @@ t.test('a cloud login leaves nothing of what an account grants that an earlier r
 })
 
 // AD-06, AD-07
+t.test('groups that a recheck began to read before a login do not replace those of the login', async t => {
+  const { users, ask } = await openWorld()
+  const before = performance.now()
+  const { user } = await users.syncPerson(person('maria', { groups: [VENDAS] }))
+  const recheck = async (group: string, readAt: number) => {
+    await users.applyGroups(user.id, { provider: 'ldap', groups: [group] }, readAt)
+    return users.loadPerson(user.id)
+  }
+  t.match(await recheck(SUPORTE, before), { user: { profiles: only('Supervisor') } })
+  t.match(await recheck(SUPORTE, performance.now()), { user: { profiles: only('Agente') } })
+  await ask("UPDATE person_groups SET seen_at = now() + interval '1 hour'")
+  t.match(await recheck(VENDAS, before), { user: { profiles: only('Supervisor') } }, 'of a clock that was set back')
+})
+
 t.test('a granted Admin does not count as the last Admin who must stay', async t => {
   const { users } = await openWorld()
   const { user: boss } = await users.syncPerson(person('boss', { groups: [CHEFIA] }))

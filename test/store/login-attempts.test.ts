@@ -23,7 +23,7 @@ import { fillDataDir } from '../support/embedded-template.ts'
 import { failureOf, REQUEST, result, startLdapServer } from '../support/ldap-server.ts'
 import { countLockWaits, startPostgres } from '../support/postgres.ts'
 import { quiet } from '../support/quiet.ts'
-import { actor, openStore, PATIENT, person } from '../support/store.ts'
+import { actor, openClient, openStore, PATIENT, person } from '../support/store.ts'
 import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
 
@@ -197,33 +197,42 @@ t.test('an upgrade takes over the failures that the release before has counted',
   ])
 })
 
+/** The directory logins of one process, with a service account at this server. */
+const startProcess = async (
+  t: Test,
+  { database, users }: Pick<Awaited<ReturnType<typeof openStore>>, 'database' | 'users'>,
+  url: string,
+  more: Record<string, string>
+) => {
+  const settings = readSettings({
+    JWT_SECRET: TEST_SECRET,
+    LDAP_ENABLED: 'true',
+    LDAP_URL: url,
+    LDAP_BIND_DN: 'cn=svc',
+    LDAP_SEARCH_BASE: 'dc=corp',
+    LDAP_SEARCH_FILTER: '(uid={{username}})',
+    LDAP_RECHECK: '0',
+    LDAP_TIMEOUT_MS: '20000',
+    ...more
+  })
+  const feed = { catchUp: async () => {} }
+  const parts = await startDirectory(settings, { database, users }, { feed }, pino({ level: 'silent' }))
+  t.teardown(parts.close)
+  if (parts.directory === undefined) throw new Error('LDAP_ENABLED is true')
+  return { check: parts.directory.check, state: parts.state }
+}
+
 t.test('a refused service account is tried by one process for all, also after a restart', async t => {
   const clocks = shiftClocks(t)
-  const { database, users } = await openStore(t, postgres)
+  const store = await openStore(t, postgres)
+  const { database } = store
   let code = 49
   const ldap = await startLdapServer(t, ({ tag, id, send }) => {
     if (tag === REQUEST.bind) send(result(id, 0x61, code))
     if (tag === REQUEST.search) send(result(id, 0x65))
   })
   const binds = () => ldap.requests.filter(tag => tag === REQUEST.bind).length
-  const start = async (password = 'wrong') => {
-    const settings = readSettings({
-      JWT_SECRET: TEST_SECRET,
-      LDAP_ENABLED: 'true',
-      LDAP_URL: ldap.url,
-      LDAP_BIND_DN: 'cn=svc',
-      LDAP_BIND_PASSWORD: password,
-      LDAP_SEARCH_BASE: 'dc=corp',
-      LDAP_SEARCH_FILTER: '(uid={{username}})',
-      LDAP_RECHECK: '0',
-      LDAP_TIMEOUT_MS: '20000'
-    })
-    const feed = { catchUp: async () => {} }
-    const parts = await startDirectory(settings, { database, users }, { feed }, pino({ level: 'silent' }))
-    t.teardown(parts.close)
-    if (parts.directory === undefined) throw new Error('LDAP_ENABLED is true')
-    return { check: parts.directory.check, state: parts.state }
-  }
+  const start = (password = 'wrong') => startProcess(t, store, ldap.url, { LDAP_BIND_PASSWORD: password })
   const processes = await Promise.all(Array.from({ length: 4 }, () => start()))
   const refuses = async ({ check }: (typeof processes)[number]) =>
     t.match(await failureOf(check()), { reason: 'service-account-refused' })
@@ -247,6 +256,21 @@ t.test('a refused service account is tried by one process for all, also after a 
   await pass(121_000)
   await Promise.all(processes.map(({ check }) => check()))
   await until(async () => (await rowsOf(database)).length === 0)
+})
+
+t.test('a hanging database does not keep the service account from being bound, and keeps no turn', async t => {
+  const store = await openStore(t, postgres)
+  const ldap = await startLdapServer(t, ({ tag, id, send }) => {
+    if (tag === REQUEST.bind) send(result(id, 0x61))
+    if (tag === REQUEST.search) send(result(id, 0x65))
+  })
+  const holder = await openClient(t, store.url)
+  await holder.query('BEGIN; LOCK TABLE login_attempts IN EXCLUSIVE MODE')
+  const more = { LDAP_BIND_PASSWORD: 'right', LDAP_TIMEOUT_MS: '6000' }
+  const { check } = await startProcess(t, store, ldap.url, more)
+  await Promise.all([check(), check()])
+  await holder.query('COMMIT')
+  await until(async () => (await rowsOf(store.database)).length === 0)
 })
 
 t.test('a bind that another process has just begun is awaited, not taken for a refusal that is over', async t => {
