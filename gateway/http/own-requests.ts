@@ -9,8 +9,8 @@ import { type Exchange, identityOf } from './exchange.ts'
 
 /** The person or client that sent the request, for the audit log. */
 const actorOf = ({ exchange }: { exchange: Exchange }) => {
-  const { user }: Identity = identityOf(exchange)
-  return { id: user.id, username: user.username, requestId: exchange.requestId, ip: exchange.client.address }
+  const { user, version }: Identity = identityOf(exchange)
+  return { id: user.id, username: user.username, requestId: exchange.requestId, ip: exchange.client.address, version }
 }
 
 /** Ids are positive int4 values, written in digits. */

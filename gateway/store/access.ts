@@ -5,9 +5,10 @@ import { fitsToken } from '../tokens/access-token.ts'
 import { storedName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudit } from './audit-entry.ts'
-import { type Database, writeAccess } from './database.ts'
+import type { Database } from './database.ts'
 import { type AccessNames, getPerson, type StoredPerson } from './people.ts'
 import { lockPeople, query } from './query.ts'
+import { writeAs } from './write-as.ts'
 
 /** Throws LastAdmin if this person is the only enabled Admin by assignment. Requires the access lock. */
 const refuseLastAdmin = async (manager: EntityManager, id: number): Promise<void> => {
@@ -35,7 +36,7 @@ export const setAccess = (
   profiles?: readonly string[],
   isCurrent?: (version: number) => boolean
 ): Promise<StoredPerson> =>
-  writeAccess(database, async manager => {
+  writeAs(database, actor, async manager => {
     await lockPeople(manager, [id])
     const person = await getPerson(manager, id)
     if (isCurrent?.(person.version) === false)
@@ -71,7 +72,7 @@ export const changeAccess = async (
 
 /** Ends every token of the person; they may log in again. Throws NotFound. */
 export const revokePerson = (database: Database, actor: Actor, id: number): Promise<void> =>
-  writeAccess(database, async manager => {
+  writeAs(database, actor, async manager => {
     await getPerson(manager, id)
     await raiseVersions(manager, [id], true)
     await appendAudit(manager, { actor, action: 'person.revoke', target: `user:${id}` })
@@ -82,7 +83,7 @@ export const revokePerson = (database: Database, actor: Actor, id: number): Prom
  * stay ended. Does nothing if already done. Throws NotFound, LastAdmin.
  */
 export const setDisabled = (database: Database, actor: Actor, id: number, disabled: boolean): Promise<void> =>
-  writeAccess(database, async manager => {
+  writeAs(database, actor, async manager => {
     const person = await getPerson(manager, id)
     if (person.disabled === disabled) return
     if (disabled && person.assigned.profiles.includes('Admin')) await refuseLastAdmin(manager, id)

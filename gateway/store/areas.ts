@@ -4,19 +4,10 @@ import { Conflict, NotFound } from '../errors.ts'
 import { areaName } from '../values/names.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import { type Database, readRows, writeAccess } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { databaseCode } from './database-errors.ts'
-import {
-  type Bounds,
-  GRANTS_LOCK,
-  lockAccess,
-  lockPeople,
-  type Page,
-  query,
-  readPage,
-  requireName,
-  rowId
-} from './query.ts'
+import { type Bounds, GRANTS_LOCK, lockPeople, type Page, query, readPage, requireName, rowId } from './query.ts'
+import { writeAs } from './write-as.ts'
 
 interface AreaRow {
   id: number
@@ -37,7 +28,7 @@ export const listProfiles = async (database: Database, known?: readonly string[]
 
 /** Throws BadRequest for an unusable name, Conflict for one that already exists in any case. */
 export const createArea = (database: Database, actor: Actor, name: string): Promise<AreaRow> =>
-  writeAccess(database, manager => addArea(manager, actor, name))
+  writeAs(database, actor, manager => addArea(manager, actor, name))
 
 const addArea = async (manager: EntityManager, actor: Actor, name: string): Promise<AreaRow> => {
   const insert = 'INSERT INTO areas (name) VALUES ($1) RETURNING id, name'
@@ -73,30 +64,35 @@ const MEMBERS_MS = 120_000
 
 /** A new name changes the access of everyone in the area. Throws NotFound, BadRequest, Conflict. */
 export const renameArea = (database: Database, actor: Actor, id: number, name: string): Promise<AreaRow> =>
-  database.write(async manager => {
-    const wanted = requireName(areaName(name), 'bad-area-name')
-    await lockAccess(manager)
-    const area = await getArea(manager, id)
-    if (area.name === wanted) return area
-    const people = await lockMembers(manager, id)
-    await refuseGranted(manager, area)
-    await unlessTaken(query(manager, 'UPDATE areas SET name = $2 WHERE id = $1', [id, wanted]))
-    await raiseVersions(manager, people)
-    await appendAudit(manager, {
-      actor,
-      action: 'area.rename',
-      target: `area:${id}`,
-      before: { name: area.name },
-      after: { name: wanted },
-      details: { people: people.length }
-    })
-    return { id, name: wanted }
-  }, MEMBERS_MS)
+  writeAs(
+    database,
+    actor,
+    async manager => {
+      const wanted = requireName(areaName(name), 'bad-area-name')
+      const area = await getArea(manager, id)
+      if (area.name === wanted) return area
+      const people = await lockMembers(manager, id)
+      await refuseGranted(manager, area)
+      await unlessTaken(query(manager, 'UPDATE areas SET name = $2 WHERE id = $1', [id, wanted]))
+      await raiseVersions(manager, people)
+      await appendAudit(manager, {
+        actor,
+        action: 'area.rename',
+        target: `area:${id}`,
+        before: { name: area.name },
+        after: { name: wanted },
+        details: { people: people.length }
+      })
+      return { id, name: wanted }
+    },
+    MEMBERS_MS
+  )
 
 /** People whose main area it was get the first of their other areas as main area, or none. Throws NotFound, Conflict. */
 export const deleteArea = (database: Database, actor: Actor, id: number): Promise<void> =>
-  writeAccess(
+  writeAs(
     database,
+    actor,
     async manager => {
       const area = await getArea(manager, id)
       const people = await lockMembers(manager, id)

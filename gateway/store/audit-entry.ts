@@ -163,6 +163,8 @@ export interface Actor {
   username: string
   requestId?: string | undefined
   ip?: string | undefined
+  /** `ver` of the token with which they act. */
+  version?: number
 }
 
 export interface AuditEntry {

@@ -1,14 +1,15 @@
 // Changes the assigned access of many people at once, each checked and audited separately.
 import type { EntityManager } from 'typeorm'
-import { BadRequest, GatewayError } from '../errors.ts'
+import { BadRequest, GatewayError, TokenStale } from '../errors.ts'
 import { storedName } from '../values/names.ts'
 import { changeAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { type Actor, type AuditEntry, appendAudits } from './audit-entry.ts'
-import { type Database, writeAccess } from './database.ts'
+import type { Database } from './database.ts'
 import { DatabaseUnavailable } from './database-errors.ts'
 import { type AccessNames, getPerson } from './people.ts'
 import { lockPeople, query } from './query.ts'
+import { writeAs } from './write-as.ts'
 
 interface Names {
   add?: readonly string[]
@@ -35,7 +36,8 @@ const PORTION = 50
 /**
  * Adds and removes profiles and areas, by name. What is wrong for everyone (unknown or repeated names, the same name on
  * both sides) throws BadRequest; what is wrong for one person is reported with their id and changes nothing for them. Once people
- * have been checked, it does not throw because the database is away: those who were not reached are reported as failed.
+ * have been checked, it throws neither because the database is away nor because the actor has lost the right to it: those who were not
+ * reached are reported as failed.
  */
 export const changeAccessOfMany = async (
   database: Database,
@@ -47,11 +49,9 @@ export const changeAccessOfMany = async (
   const outcome: BulkOutcome = { changed: 0, failed: [] }
   for (let at = 0; at < change.ids.length; at += PORTION) {
     const ids = change.ids.slice(at, at + PORTION)
-    const part = await writeAccess(database, manager => changePortion(manager, actor, ids, change)).catch(
-      unlessUnavailable
-    )
-    if (part === undefined) {
-      outcome.failed.push(...change.ids.slice(at).map(id => ({ id, code: DatabaseUnavailable.code })))
+    const part = await writeAs(database, actor, manager => changePortion(manager, actor, ids, change)).catch(codeOfEnd)
+    if (typeof part === 'string') {
+      outcome.failed.push(...change.ids.slice(at).map(id => ({ id, code: part })))
       break
     }
     outcome.changed += part.changed
@@ -60,8 +60,10 @@ export const changeAccessOfMany = async (
   return outcome
 }
 
-const unlessUnavailable = (error: unknown): undefined => {
-  if (!(error instanceof DatabaseUnavailable)) throw error
+/** The earlier portions stay as they are. */
+const codeOfEnd = (error: unknown): string => {
+  if (error instanceof DatabaseUnavailable || error instanceof TokenStale) return error.code
+  throw error
 }
 
 const changePortion = async (manager: EntityManager, actor: Actor, ids: readonly number[], change: BulkChange) => {

@@ -10,10 +10,11 @@ import { replaceAccess } from './access.ts'
 import { raiseVersions } from './access-changes.ts'
 import { areasFor } from './areas.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
-import { bind, type Database, writeAccess } from './database.ts'
+import { bind, type Database } from './database.ts'
 import { type AccessNames, findPerson, type StoredPerson } from './people.ts'
 import { recordLastUse } from './personal-tokens.ts'
 import { type Bounds, type Page, query, readPage, requireName, rowId, sha256, storableKey } from './query.ts'
+import { writeAs } from './write-as.ts'
 
 export type ClientItem = Awaited<ReturnType<typeof toItem>>
 
@@ -55,7 +56,7 @@ const create = (
   wish: ClientWish,
   { makesAreas = false } = {}
 ) =>
-  writeAccess(database, async (manager): Promise<ClientWithSecret> => {
+  writeAs(database, actor, async (manager): Promise<ClientWithSecret> => {
     const name = requireName(plainName(wish.name), 'client-name')
     const [expiresAt, addresses] = [expiry(wish.expiresAt), networks(wish.addresses ?? [])]
     if ((await findClient(manager, name)) !== undefined)
@@ -85,7 +86,7 @@ const update = (
   id: number,
   change: Partial<ClientWish>
 ): Promise<ClientItem> =>
-  writeAccess(database, async manager => {
+  writeAs(database, actor, async manager => {
     const before = await getClient(manager, id)
     const name = change.name === undefined ? before.name : requireName(plainName(change.name), 'client-name')
     const other = await findClient(manager, name)
@@ -115,7 +116,7 @@ const update = (
 /** Creates a new secret; the previous one keeps working for a day. Throws NotFound. */
 const rotate = (database: Database, actor: Actor, id: number): Promise<ClientWithSecret> =>
   // A service account that is being removed gets no secret that never works.
-  writeAccess(database, async manager => {
+  writeAs(database, actor, async manager => {
     const item = await getClient(manager, id)
     const clientSecret = newSecret()
     await query(manager, ROTATE, [id, sha256(clientSecret)])
@@ -128,7 +129,7 @@ const rotate = (database: Database, actor: Actor, id: number): Promise<ClientWit
  * again. Throws NotFound.
  */
 const remove = (database: Database, actor: Actor, id: number): Promise<void> =>
-  writeAccess(database, async manager => {
+  writeAs(database, actor, async manager => {
     const before = await getClient(manager, id)
     await query(manager, 'DELETE FROM clients WHERE user_id = $1', [id])
     await query(manager, 'UPDATE users SET disabled = true WHERE id = $1', [id])

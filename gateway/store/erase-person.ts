@@ -4,10 +4,11 @@ import { BadRequest, Conflict } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'
 import { digestOf } from './audit-chain.ts'
 import { type Actor, appendAudit, keysOf } from './audit-entry.ts'
-import { type Database, writeAccess } from './database.ts'
+import type { Database } from './database.ts'
 import { guardsOfPerson } from './login-names.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 import { lockPeople, query } from './query.ts'
+import { writeAs } from './write-as.ts'
 
 /**
  * Ends every token of the person, and removes names, e-mail, links, access, sessions and addresses, also from entries of
@@ -27,7 +28,7 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
     erased.last = portion.last
     isFull = portion.isFull
   }
-  await writeAccess(database, async manager => {
+  await writeAs(database, actor, async manager => {
     await lockPeople(manager, [id])
     const { user } = await getErasable(manager, id, username)
     await raiseVersions(manager, [id], true)

@@ -7,8 +7,8 @@ import { startGateway } from '../support/gateway.ts'
 import { adminCall } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { longestTurn } from '../support/own-time.ts'
-import { startPostgres } from '../support/postgres.ts'
-import { actor, openStore, person, UNASKED_DIRECTORY } from '../support/store.ts'
+import { countLockWaits, startPostgres } from '../support/postgres.ts'
+import { actor, openClient, openStore, person, UNASKED_DIRECTORY } from '../support/store.ts'
 import { until } from '../support/until.ts'
 import { words } from '../support/words.ts'
 
@@ -454,4 +454,39 @@ t.test('people see their access of today, and where each part of it comes from',
     groupsCutOff: false
   })
   t.equal((await world.fetch('/auth/account/access')).status, 401)
+})
+
+t.test('changes that waited while their Admin lost that right are refused, others are not', async t => {
+  const assigned = { profiles: ['Admin'], areas: [], areaPrincipal: null }
+  const nothing = { ...assigned, profiles: [] }
+  const [kept, lost, revoked] = [await newPerson('kept'), await newPerson('lost'), await newPerson('revoked')]
+  const calls = await Promise.all(
+    [kept, lost, revoked].map(async id => {
+      await call('PUT', `users/${id}/access`, assigned)
+      return adminCall(world, await world.tokenFor({ id, profiles: ['Admin'] }, { ver: 1 }))
+    })
+  )
+  const [byKept = call, byLost = call, byRevoked = call] = calls
+  const holder = await openClient(t, postgres.url)
+  await holder.query('BEGIN; SELECT pg_advisory_xact_lock(7263544002)')
+  let count = 0
+  /** In the order in which they wait. */
+  const queue = async <T>(asked: Promise<T>) => {
+    count += 1
+    await until(async () => (await countLockWaits(postgres, postgres.url)) === count)
+    return { asked }
+  }
+  const first = [
+    await queue(call('PUT', `users/${lost}/access`, nothing)),
+    await queue(call('POST', `users/${revoked}/revoke`))
+  ]
+  const late = await queue(byLost('PUT', `users/${lost}/access`, assigned))
+  const ended = await queue(byRevoked('POST', `users/${kept}/disable`))
+  const many = await queue(byLost('POST', 'users/access', { ids: [lost], profiles: { add: ['Admin'] } }))
+  const good = await queue(byKept('PUT', `users/${kept}/access`, { ...assigned, profiles: ['Admin', 'Agente'] }))
+  await holder.query('COMMIT')
+  for (const { asked } of first) t.ok((await asked).status < 300)
+  for (const { asked } of [late, ended]) t.match(await asked, { status: 401, body: { code: 'GW_TOKEN_STALE' } })
+  t.match(await many.asked, { body: { changed: 0, failed: [{ id: lost, code: 'GW_TOKEN_STALE' }] } })
+  t.equal((await good.asked).status, 200)
 })

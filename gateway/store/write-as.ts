@@ -1,0 +1,30 @@
+// Changes access, areas and service accounts on behalf of an Admin, unless that right has ended while the change waited for its turn.
+import type { EntityManager } from 'typeorm'
+import { TokenStale } from '../errors.ts'
+import type { Actor } from './audit-entry.ts'
+import { type Database, writeAccess } from './database.ts'
+import { query, rowId } from './query.ts'
+
+/** As `writeAccess`. Throws TokenStale: of requests that queue for the lock, the first may have taken the right of the others. */
+export const writeAs = <T>(
+  database: Database,
+  { id, version }: Actor,
+  work: (manager: EntityManager) => Promise<T>,
+  patienceMs?: number
+): Promise<T> =>
+  writeAccess(
+    database,
+    async manager => {
+      const [ended] = version === undefined ? [] : await query(manager, ENDED, [rowId(id ?? 0), version])
+      if (ended !== undefined) throw new TokenStale({ reason: 'stale' })
+      return work(manager)
+    },
+    patienceMs
+  )
+
+// What a fail-over has lost raises versions too, but ends nothing.
+const ENDED = `
+  SELECT FROM users u WHERE u.id = $1 AND u.access_version > $2 AND (u.lowest_accepted_version > $2 OR NOT EXISTS (
+    SELECT FROM profiles p WHERE p.name = 'Admin' AND p.id IN (
+      SELECT profile_id FROM user_profiles WHERE user_id = u.id
+      UNION SELECT profile_id FROM granted_profiles WHERE user_id = u.id)))`
