@@ -69,6 +69,9 @@ const ROLLBACK = Buffer.from('Q\0\0\0\x0dROLLBACK\0')
 /** The severity of an error with which Postgres ends (protocol 3.0, error fields), as it must where it cannot write its log. */
 const PANIC = Buffer.from('\0VPANIC\0')
 
+/** As no timer of Postgres runs here. Longer than `portaria move` waits for a statement of the other database. */
+const IDLE_TRANSACTION_MS = 70_000
+
 /** Keeps the session until the statement or transaction of the client has ended, and resets it if the client leaves before. */
 const finish = async (
   database: PGlite,
@@ -86,7 +89,9 @@ const finish = async (
       // It would wait for its own locks at the next message, and all of this process with it.
       if (answer.includes(PANIC)) return onPanic(answer)
       if (!UNFINISHED.has(message[0] ?? 0) && !database.isInTransaction()) return
-      const next = await messages.next()
+      // A command that was stopped (SIGTSTP) would keep all others waiting.
+      const timer = setTimeout(() => socket.destroy(), IDLE_TRANSACTION_MS)
+      const next = await messages.next().finally(() => clearTimeout(timer))
       if (next.done === true) break
       message = next.value
     }

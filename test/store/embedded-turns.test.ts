@@ -9,6 +9,7 @@ import pg from 'pg'
 import t, { type Test } from 'tap'
 import { startEmbeddedServer } from '../../gateway/store/embedded-server.ts'
 import { fillDataDir } from '../support/embedded-template.ts'
+import { hurryTimers } from '../support/hurried-timers.ts'
 
 const path = `${t.testdir({})}/.s.PGSQL.5432`
 await fillDataDir(t.testdirName)
@@ -103,6 +104,20 @@ t.test('transactions of several clients follow one another', async t => {
   await Promise.all(Array.from({ length: 40 }, add))
   t.same((await pool.query('select value from counted')).rows, [{ value: 40 }])
 })
+
+t.test(
+  'a client that is stopped within a transaction keeps the others waiting for little more than a minute',
+  async t => {
+    hurryTimers(t)
+    const stopped = new pg.Client(connection)
+    const ended = once(stopped, 'error')
+    await stopped.connect()
+    await stopped.query('begin; create table unfinished (value int)')
+    await ask(t, 0)
+    await ended
+    t.same((await pool.query("select to_regclass('unfinished') as name")).rows, [{ name: null }])
+  }
+)
 
 t.test('a connection that could not be accepted ends nothing', async t => {
   const error = Object.assign(new Error('accept EMFILE'), { code: 'EMFILE' })
