@@ -4,10 +4,10 @@ import { BadRequest, Conflict } from '../errors.ts'
 import { raiseVersions } from './access-changes.ts'
 import { digestOf } from './audit-chain.ts'
 import { type Actor, appendAudit, keysOf } from './audit-entry.ts'
-import type { Database } from './database.ts'
+import { type Database, readRows } from './database.ts'
 import { guardsOfPerson } from './login-names.ts'
 import { getPerson, type StoredPerson } from './people.ts'
-import { lockPeople, query } from './query.ts'
+import { lockPeople, query, rowId } from './query.ts'
 import { writeAs } from './write-as.ts'
 
 /**
@@ -19,10 +19,13 @@ import { writeAs } from './write-as.ts'
  */
 export const erasePerson = async (database: Database, actor: Actor, id: number, username: string): Promise<void> => {
   const erased = { entries: 0, last: 0 }
+  // Now, because they go with the entries.
+  const former = await readRows<{ name: string }>(database, FORMER_NAMES, [rowId(id)])
+  const names = [username, ...former.map(({ name }) => name)]
   for (let isFull = true; isFull; ) {
     const portion = await database.write(async manager => {
-      const { user } = await getErasable(manager, id, username)
-      return eraseFromAudit(manager, user, erased.last, PORTION)
+      await getErasable(manager, id, username)
+      return eraseFromAudit(manager, { id, names }, erased.last, PORTION)
     })
     erased.entries += portion.entries
     erased.last = portion.last
@@ -38,7 +41,7 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
     await query(manager, FORGET_BOOTSTRAP, [id])
     await query(manager, ERASE, [id])
     // What was written since.
-    const entries = erased.entries + (await eraseFromAudit(manager, user, erased.last, null)).entries
+    const entries = erased.entries + (await eraseFromAudit(manager, { id, names }, erased.last, null)).entries
     await appendAudit(manager, { actor, action: 'person.erase', target: `user:${id}`, details: { entries } })
   })
 }
@@ -83,14 +86,14 @@ const ERASE = `
     erased_at = now()
   WHERE id = $1`
 
-/** The next entries by the person, and failed logins under their name, after the one numbered `after`. */
+/** The next entries by the person, and failed logins under their names, after the one numbered `after`. */
 const eraseFromAudit = async (
   manager: EntityManager,
-  { id, username }: StoredPerson['user'],
+  { id, names: theirs }: { readonly id: number; readonly names: readonly string[] },
   after: number,
   most: number | null
 ) => {
-  const rows = await query<{ id: number }>(manager, THEIRS, [id, `user:${id}`, after, most, username])
+  const rows = await query<{ id: number }>(manager, THEIRS, [id, `user:${id}`, after, most, theirs])
   const ids = rows.map(row => row.id)
   let entries = 0
   for (const key of keysOf(manager)) {
@@ -109,9 +112,13 @@ const THEIRS = `
     (SELECT id FROM audit_events WHERE actor_id = $1 AND id > $3 ORDER BY id LIMIT $4)
     UNION (SELECT id FROM audit_events WHERE target = $2 AND actor_id IS NULL AND action = 'login.failed' AND id > $3
       ORDER BY id LIMIT $4)
-    UNION (SELECT id FROM audit_events WHERE $5 <> '' AND lower(actor_username) = lower($5) AND actor_id IS NULL
-      AND target = '' AND action = 'login.failed' AND id > $3 ORDER BY id LIMIT $4)) AS theirs
+    UNION (SELECT id FROM audit_events WHERE actor_id IS NULL AND target = ''
+      AND lower(actor_username) IN (SELECT lower(name) FROM unnest($5::text[]) AS name WHERE name <> '')
+      AND action = 'login.failed' AND id > $3 ORDER BY id LIMIT $4)) AS theirs
   ORDER BY id LIMIT $4`
+
+const FORMER_NAMES = `
+  SELECT DISTINCT actor_username AS name FROM audit_events WHERE actor_id = $1 AND actor_username <> ''`
 
 const OF_KEY = 'e.id = ANY ($1::bigint[]) AND e.key_id = $2'
 

@@ -12,6 +12,7 @@ import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)
 const NAMES = { username: 'quitéria.unica', name: 'Quitéria Única', email: 'quiteria@unica.example' }
+const FORMER_NAME = 'quitéria.solteira'
 const ADDRESS = '203.0.113.77'
 /** Not within what is random. */
 const MARKS = /quit[ée]ria|(?<![\w+/-])[úu]nica|203\.0\.113\.77/i
@@ -25,6 +26,8 @@ const startTraced = async (t: Test) => {
     person('quiteria.unica', { ...NAMES, groups: ['CN=Norte'], names: ['quiteria.unica'], entryCreatedAt: new Date(0) })
   )
   const { user: other } = await users.syncPerson(person('maria'))
+  // Under a name from before they married.
+  await audit.append({ actor: { id: user.id, username: FORMER_NAME, ip: ADDRESS }, action: 'login' })
   await users.createArea(actor, 'Norte')
   await users.setAccess(actor, user.id, { profiles: ['Agente'], areas: ['Norte'], areaPrincipal: 'Norte' })
   await memory.rememberAddress(NAMES.username, ADDRESS, user.id)
@@ -33,7 +36,7 @@ const startTraced = async (t: Test) => {
   const failed = { id: null, username: NAMES.username, ip: ADDRESS }
   await audit.append({ actor: failed, action: 'login.failed', target: `user:${user.id}` })
   // By the cloud, from a tenant that may not log in: it is not known whose account it is.
-  for (const username of [NAMES.username.replace('unica', 'UNICA'), 'maria'])
+  for (const username of [NAMES.username.replace('unica', 'UNICA'), FORMER_NAME, 'maria'])
     await audit.append({
       actor: { ...failed, username, ip: username === 'maria' ? '192.0.2.2' : ADDRESS },
       action: 'login.failed',
@@ -89,12 +92,14 @@ t.test('an Admin erases a person: no table names them, their tokens end, the log
   const theirs = items.filter(({ action }) => action.startsWith('login'))
   t.match(theirs, [
     { action: 'login.failed', actor: { id: null, username: '' }, ip: '' },
+    { action: 'login', actor: { id: user.id, username: '' }, ip: '' },
     { action: 'login', actor: { id: user.id, username: '' }, ip: '' }
   ])
   t.match((await audit.list({ user: other.id })).items[0], { actor: { username: 'maria' }, ip: '192.0.2.1' })
   const refused = (await audit.list({ action: 'login.failed' })).items.filter(({ target }) => target === '')
   t.match(refused, [
     { actor: { username: 'maria' }, ip: '192.0.2.2' },
+    { actor: { id: null, username: '' }, ip: '' },
     { actor: { id: null, username: '' }, ip: '' }
   ])
   const again = await users.syncPerson(person('quiteria.unica', NAMES))
