@@ -54,6 +54,7 @@ const find = (kind: string, name: string): Manifest => {
 }
 const labels = { 'app.kubernetes.io/name': 'portaria', 'app.kubernetes.io/instance': 'portaria' }
 const deployment = find('Deployment', 'portaria').spec as unknown as {
+  readonly progressDeadlineSeconds: number
   readonly template: { readonly metadata: { readonly labels: object }; readonly spec: PodSpec }
 }
 const pod = deployment.template.spec
@@ -86,7 +87,9 @@ t.test('the probes ask the ops listener, and a database that is away restarts no
     t.match(probe, { httpGet: { path: '/ready', port: 'ops' } })
   t.match(container.livenessProbe, { httpGet: { path: '/live', port: 'ops' } })
   const { periodSeconds, failureThreshold } = container.startupProbe
-  t.ok(periodSeconds * failureThreshold >= 15 * 60, 'a first migration has as long as under systemd')
+  const startSeconds = periodSeconds * failureThreshold
+  t.ok(startSeconds >= 15 * 60, 'a first migration has as long as under systemd')
+  t.ok(deployment.progressDeadlineSeconds > startSeconds, 'and the rollout does not count as failed before')
 })
 
 t.test('the pod has no more rights than it needs', async t => {
