@@ -60,7 +60,7 @@ function* itemsOf({ routes, profiles }: RouteTable, options: DecideOptions): Par
   const askers = yield* distinguishedBy(routes.filter(isFromFiles), options, profiles)
   const items: RouteItem[] = []
   for (const route of routes) {
-    items.push(...matrixRows(route, options, askers).map(itemOf))
+    for (const row of matrixRows(route, options, askers)) items.push(itemOf(row))
     yield
   }
   return items

@@ -54,7 +54,7 @@ export const table = (
     ...rows.map(row => row.map(cell => (typeof cell === 'string' ? { text: cell } : cell)))
   ]
   const widths = fit(
-    heading.map((_, column) => Math.max(...cells.map(row => lengthOf(row[column]?.text ?? '')))),
+    heading.map((_, column) => cells.reduce((widest, row) => Math.max(widest, lengthOf(row[column]?.text ?? '')), 0)),
     width - GAP * (heading.length - 1)
   )
   return cells.map(row => renderRow(row, widths)).join('\n')

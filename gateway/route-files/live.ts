@@ -124,7 +124,9 @@ export const createLiveRoutes = async (options: LiveRoutesOptions) => {
     pollMs,
     seen: () => seen,
     onChange: () =>
-      void Promise.all([reload(), options.onChange?.()]).catch(error => log.error({ err: error }, 'a reload failed'))
+      void Promise.all([reload(), options.onChange?.()]).catch(error => log.error({ err: error }, 'a reload failed')),
+    onUnrest: () =>
+      log.warn({ folder }, 'route files keep changing and are not reloaded; SIGHUP reloads them as they are')
   })
   return {
     /** The table in use. Requests keep the route they matched, so a swap never changes one midway. */

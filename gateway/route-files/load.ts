@@ -56,10 +56,11 @@ export const loadDefinitions = async (
     onCaseTie: (kept, hidden) => warnings.push(caseTie(kept, hidden))
   })
   const table = await inTurns(building)
-  warnings.push(...plusWarnings(table, definitions.routes))
+  for (const warning of plusWarnings(table, definitions.routes)) warnings.push(warning)
   // A test is run despite other mistakes if the route that it matches is known and valid.
   const isChecked = (match: RouteMatch) => match.route === undefined || !definitions.unsound.has(match.route.place)
-  if (definitions.isComplete) complaints.push(...(await inTurns(runRouteTests(table, definitions.tests, isChecked))))
+  const failures = definitions.isComplete ? await inTurns(runRouteTests(table, definitions.tests, isChecked)) : []
+  for (const failure of failures) complaints.push(failure)
   const { grants } = definitions
   const usable = groupSources === undefined ? grants : checkGroupSources(grants, groupSources, complaints, warnings)
   if (complaints.length > 0) throw new RouteFileError(sortComplaints(complaints), sortComplaints(warnings))

@@ -111,13 +111,14 @@ const checkFile = (name: string, bytes: Buffer, complaints: Complaint[]): RouteF
   }
   if (!isUtf8(bytes)) return refuse('a route file must be UTF-8')
   const document = readYaml(new TextDecoder().decode(bytes), name)
-  complaints.push(...document.complaints)
+  // One by one, here and below: a call takes only so many arguments.
+  for (const complaint of document.complaints) complaints.push(complaint)
   if (document.value === undefined) return []
   if (document.value === null) return refuse('this file is empty; a file without routes says "routes: []"')
   const verdict = checkSchema(document)
   // What could not be read, and was left out, is not reported twice.
   const places = new Set(document.complaints.map(formatLocation))
-  complaints.push(...verdict.complaints.filter(complaint => !places.has(formatLocation(complaint))))
+  for (const complaint of verdict.complaints) if (!places.has(formatLocation(complaint))) complaints.push(complaint)
   return isRecord(document.value) ? [{ name, document, data: document.value as RouteFileData, verdict }] : []
 }
 

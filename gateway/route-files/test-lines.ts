@@ -83,9 +83,13 @@ const runLine = (table: RouteTable, line: string, isChecked: (match: RouteMatch)
     ({ route, decision }) =>
       (route === undefined || isChecked({ route, path: route.path })) && String(decision.decision) !== outcome
   )
-  const words = `"portaria explain EVENT ${namespace} '${event}' --as '${who}'" says why.`
+  const [inNamespace, named, as] = [namespace, event, who].map(shellWord)
+  const words = `"portaria explain EVENT ${inNamespace} ${named} --as ${as}" says why.`
   return failed && failure(failed.decision, failed.route, words)
 }
+
+/** As a shell reads it back. */
+const shellWord = (text: string): string => (/^[\w/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
 /** What is asked for, where a host may be written before it. */
 export interface AskedTarget {

@@ -15,13 +15,20 @@ interface WatchOptions {
   /** Fingerprint of what was read last, from before it was read. */
   readonly seen: () => string
   readonly onChange: () => void
+  /** The files have kept changing for so long that somebody should know. */
+  readonly onUnrest: () => void
 }
 
-export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, seen, onChange }: WatchOptions) => {
+/** Times `quietMs`. */
+const UNREST = 15
+
+export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, seen, onChange, onUnrest }: WatchOptions) => {
   let isClosed = false
   let known = seen()
   /** Monotonic milliseconds; undefined: what is in use is what was found last. */
   let changedAt: number | undefined
+  /** The first change since then; Infinity: reported. */
+  let unrestSince: number | undefined
 
   const poll = async (): Promise<void> => {
     const found = await fingerprint(folder, alsoWatched())
@@ -29,9 +36,15 @@ export const watchFolder = ({ folder, alsoWatched, quietMs, pollMs, seen, onChan
     if (isClosed) return
     const isChange = found !== known && found !== seen()
     known = found
-    if (isChange) changedAt = now
-    else if (changedAt !== undefined && now - changedAt >= quietMs) {
+    if (isChange) {
+      changedAt = now
+      unrestSince ??= now
+      if (now - unrestSince < UNREST * quietMs) return
+      unrestSince = Number.POSITIVE_INFINITY
+      onUnrest()
+    } else if (changedAt !== undefined && now - changedAt >= quietMs) {
       changedAt = undefined
+      unrestSince = undefined
       onChange()
     }
   }

@@ -349,13 +349,15 @@ tests:
   const changed = (from: string, to: string) => routeFolder(t, { 'routes.yaml': YAML.replace(from, to) })
   const wrong = await changed('Supervisor -> 403', 'Supervisor -> allow')
   const spaced = await changed('chat message as Supervisor', 'chat message as Admin')
+  const quoted = await changed('chat message as Supervisor', "it's as client Agente")
   const short = await changed('EVENT /open anything as', 'EVENT /open as')
   const reserved = await changed('send: { roles', 'connect: { roles')
   const at = '--config FOLDER'
   await checkSaid(t, folder, [
     ['check FOLDER', 0],
     [`check ${wrong}`, 1, /routes\.yaml:14:5: the test .* fails: expected allow, got 403 \(role-missing\)/],
-    [`check ${spaced}`, 1, /"portaria explain EVENT \/messaging 'chat message' --as 'Admin'" says why/],
+    [`check ${spaced}`, 1, /"portaria explain EVENT \/messaging 'chat message' --as Admin" says why/],
+    [`check ${quoted}`, 1, /"portaria explain EVENT \/messaging 'it'\\''s' --as 'client Agente'" says why/],
     [`check ${short}`, 1, /EVENT NAMESPACE NAME/],
     [`check ${reserved}`, 1, /no client may send the event "connect/],
     [`explain EVENT /messaging send --as Supervisor ${at}`, 0, /403 GW_FORBIDDEN \(role-missing\)\n.*requires Agente/],

@@ -307,6 +307,7 @@ const FILE_MISTAKES: Readonly<Record<string, readonly [content: string | Buffer,
   'an alias bomb': [bomb, 'aliases repeat too much'],
   'a cycle': ['routes: &a [*a]\n', '1:13: the alias *a contains itself'],
   'an unknown alias': ['routes: *a\n', '1:9: * begins an alias in YAML: write text that begins with it in quotes'],
+  'as many unknown aliases as fit': [`routes: [${'*a,'.repeat(200_000)}]\n`, '1:9: * begins an alias in YAML'],
   'a tag': [
     routeYaml(...OK, 'public: !env PUBLIC'),
     '6:18: ! begins a tag, which route files do not have: write text that begins with it in quotes'

@@ -136,13 +136,34 @@ t.test('a mount that does not answer holds no more threads than one look at it t
   })
   const changed = Promise.withResolvers<void>()
   const onChange = () => changed.resolve()
-  const watcher = watchFolder({ folder, alsoWatched: () => files, quietMs: 100, pollMs: 1, seen: () => '', onChange })
+  const options = { folder, quietMs: 100, pollMs: 1, seen: () => '', onChange, onUnrest: () => undefined }
+  const watcher = watchFolder({ ...options, alsoWatched: () => files })
   const alive = setInterval(() => {}, 60_000)
   await changed.promise
   clearInterval(alive)
   clearImmediate(next)
   watcher.close()
   t.ok(most > 0 && most < 150, `${most} at once`)
+})
+
+t.test('files that change all the time are never read, which is said once', async t => {
+  let looks = 0
+  let reports = 0
+  const watcher = watchFolder({
+    folder: await routeFolder(t, {}),
+    // Another one each time.
+    alsoWatched: () => [`/none/${looks++}`],
+    quietMs: 1,
+    pollMs: 1,
+    seen: () => '',
+    onChange: () => t.fail('read'),
+    onUnrest: () => void reports++
+  })
+  await until(() => reports > 0)
+  const before = looks
+  await until(() => looks > before + 50)
+  watcher.close()
+  t.equal(reports, 1)
 })
 
 // RV-21
