@@ -122,7 +122,7 @@ const start = async (
   const close = async () => {
     await server.close()
     if (!server.isOver()) await database.close()
-    giveToOwner(home)
+    giveToOwner(home, files)
     rmSync(path, { force: true })
     if (folder !== home) rmSync(folder, { recursive: true, force: true })
     lock.release()
@@ -137,8 +137,11 @@ const cannotOpen = (cause: unknown): never => {
   )
 }
 
-/** What a command of root has created: the gateway, which runs as the owner of the directory, could not read it. */
-const giveToOwner = (home: string): void => {
+/**
+ * What a command of root has created: the gateway, which runs as the owner of the directory, could not read it. What else root has
+ * there stays as it is.
+ */
+const giveToOwner = (home: string, files: string): void => {
   const owner = statSync(home, { throwIfNoEntry: false })
   // It may have been removed meanwhile.
   if (owner === undefined || owner.uid === 0 || process.geteuid?.() !== 0) return
@@ -148,7 +151,7 @@ const giveToOwner = (home: string): void => {
     // A recursive readdir would follow links, to what is not the gateway's.
     if (file?.isDirectory()) for (const name of readdirSync(path)) give(join(path, name))
   }
-  give(home)
+  give(files)
 }
 
 /** Waits for the owner's socket; if the owner ends in the meantime, its lock is taken and returned. */

@@ -125,10 +125,13 @@ if (process.geteuid?.() === 0)
     for (const file of files()) chownSync(file, 65_534, 65_534)
     const elsewhere = makeFolder(t, 'elsewhere')
     writeFileSync(join(elsewhere, 'of-root'), '')
-    symlinkSync(elsewhere, join(dataDir, 'link'))
+    symlinkSync(elsewhere, join(dataDir, 'postgres', 'link'))
+    writeFileSync(join(dataDir, 'backup-of-root'), '')
     await (await openDatabase({ dataDir, log: quiet, role: 'command' })).close()
     t.equal(statSync(join(elsewhere, 'of-root')).uid, 0, 'what a link leads to stays as it is')
-    rmSync(join(dataDir, 'link'))
+    rmSync(join(dataDir, 'postgres', 'link'))
+    t.equal(statSync(join(dataDir, 'backup-of-root')).uid, 0, 'so does what is beside the database')
+    rmSync(join(dataDir, 'backup-of-root'))
     t.same(
       files().filter(file => statSync(file).uid === 0),
       []
