@@ -207,11 +207,12 @@ const createWorkerMetrics = (
         answered.add(worker.id)
       })
       await Promise.allSettled(asked)
-      // What only those that have ended would still count of a route would be less than before.
-      if (removed.size > 0) ended = ended.then(metrics => metrics.map(one => without(one, removed)))
+      // What the others, or those that have ended, still count of such a route would be less than before.
+      const remaining = (metrics: MetricObject[]) => metrics.map(one => without(one, removed))
+      if (removed.size > 0) ended = ended.then(remaining)
       // For a worker that is busy, the last counts are used: a decreasing sum would be read as a restart.
-      const living = [...last].map(([worker, metrics]) => (answered.has(worker) ? metrics : counted(metrics)))
-      const registry = add([...living, await ended])
+      for (const [worker, metrics] of last) if (!answered.has(worker)) last.set(worker, remaining(counted(metrics)))
+      const registry = add([...[...last.values()].map(remaining), await ended])
       const serving = new Gauge({ name: 'portaria_workers', help: 'Workers that take requests', registers: [registry] })
       serving.set(members.ready().length)
       // Of this process, which delays the drain: the workers know only about themselves.

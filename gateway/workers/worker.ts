@@ -18,8 +18,12 @@ const primary = createCalls(message => {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined)
 })
 process.on('message', message => primary.receive(message))
+const fail = async (error: unknown): Promise<never> => {
+  await primary.call('failed', { text: failureText(error), status: exitStatusOf(error) }).catch(() => undefined)
+  process.exit(EXIT.notNow)
+}
 // Validated once: files named in the environment may be changing when a worker is replaced.
-const settings = (await primary.call('settings')) as Settings
+const settings = (await primary.call('settings').catch(fail)) as Settings
 const log = createLog({ level: settings.logLevel }, createLogSink({ maxWrite: SHARED_PIPE_WRITE, lostLine }))
 
 /** The primary in between waits less. */
@@ -66,6 +70,5 @@ try {
   await primary.call('ready', gateway.port)
 } catch (error) {
   if (!isPlainFailure(error)) log.fatal({ err: error }, 'a worker cannot start')
-  await primary.call('failed', { text: failureText(error), status: exitStatusOf(error) }).catch(() => undefined)
-  process.exit(EXIT.notNow)
+  await fail(error)
 }

@@ -1,10 +1,15 @@
 // Several workers are one gateway: one exact limit, one reload, one drain, and nobody missed for long. DF-15, DF-17, DF-19, RX-24
+import { fork } from 'node:child_process'
 import cluster from 'node:cluster'
+import { once } from 'node:events'
 import { rmSync, writeFileSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { createCalls } from '../../gateway/instances/calls.ts'
 import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
+import { moduleUrl } from '../../gateway/values/package-files.ts'
 import { createMembers } from '../../gateway/workers/members.ts'
 import { createRestarts } from '../../gateway/workers/primary.ts'
 import { routesTo, signToken, TEST_SECRET } from '../support/gateway.ts'
@@ -250,6 +255,33 @@ t.test('a worker that ends is replaced, with what it was given at the start', as
     await until(async () => (await get('/open/x').catch(() => undefined))?.status === 200)
   })
 
+  await t.test('nor does one that is too busy to answer count on of a route that is gone', async t => {
+    const [busy = 0, other = 0] = gateway.workers()
+    const counted = async () => {
+      const text = await ops('/metrics')
+      return [...text.matchAll(/^portaria_requests_total\{.*open.* (\d+)$/gm)].reduce(
+        (sum, [, n]) => sum + Number(n),
+        0
+      )
+    }
+    const before = await counted()
+    for (const stopped of [busy, other]) {
+      process.kill(stopped, 'SIGSTOP')
+      t.equal((await get('/open/x')).status, 200)
+      process.kill(stopped, 'SIGCONT')
+    }
+    await until(async () => (await counted()) === before + 2, 'both have counted')
+    process.kill(busy, 'SIGSTOP')
+    files.write(JSON.stringify(config(backend.url)).replace('/open/', '/other/'))
+    gateway.signal('SIGHUP')
+    await until(async () => (await get('/other/x')).status === 200)
+    for (const when of ['at first', 'and later']) t.equal(await counted(), 0, when)
+    process.kill(busy, 'SIGCONT')
+    files.write(config(backend.url))
+    gateway.signal('SIGHUP')
+    await until(async () => (await get('/open/x')).status === 200)
+  })
+
   await t.test('killed together, with the settings of the file that was read at the start', async () => {
     const before = gateway.workers()
     for (const pid of before) process.kill(pid, 'SIGKILL')
@@ -450,6 +482,21 @@ t.test('what keeps workers from starting is said once', async t => {
     t.equal(await gateway.ended, 75, name)
     t.match(gateway.stderr(), /^The gateway cannot start: .*EADDRINUSE.*\n$/)
   }
+})
+
+t.test('a worker that is not given its settings says so', async t => {
+  const worker = fork(fileURLToPath(moduleUrl('gateway/workers/worker.ts')), {
+    serialization: 'advanced',
+    silent: true
+  })
+  t.teardown(() => worker.kill('SIGKILL'))
+  const failures: unknown[] = []
+  const primary = createCalls(message => void worker.send(message))
+  primary.answer('settings', () => Promise.reject(new Error('busy')))
+  primary.answer('failed', failure => void failures.push(failure))
+  worker.on('message', message => primary.receive(message))
+  t.same((await once(worker, 'exit'))[0], 75)
+  t.same(failures, [{ text: 'The gateway cannot start: busy', status: 75 }])
 })
 
 t.test('each worker keeps to the shares of streams; workers end when their primary is killed', async t => {
