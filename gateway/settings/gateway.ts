@@ -200,7 +200,7 @@ const readStores = (reader: Reader, warnings: string[]) => {
 export const readDatabaseUrl = (reader: Reader, name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL' = 'DATABASE_URL') => {
   const url = reader.text(name)
   if (url !== undefined && postgresUrls(url) === undefined) {
-    reader.mistake(name, 'must be postgres://user:password@host:5432/name, user and password percent-encoded')
+    reader.mistake(name, 'must be postgres://user:password@host:5432/name, each of its parts percent-encoded')
   }
   return url
 }
@@ -213,7 +213,7 @@ const isPlainDatabase = (url: string): boolean => {
     // A path, percent-encoded in a URL, is that of a Unix socket.
     if (host === '' || /^(?:\/|%2f)/i.test(host) || isLoopbackHost(host)) return false
     const mode = searchParams.get('sslmode') ?? searchParams.get('ssl')
-    return mode === null || ['disable', 'false', '0'].includes(mode)
+    return mode === null || ['', 'disable', 'false', '0'].includes(mode)
   })
 }
 

@@ -26,7 +26,10 @@ export const createReader = (environment: Environment) => {
     mistakes.push({ variable, message: isQuoted(environment[variable]) ? `${message}${QUOTED}` : message })
   }
   const fromFiles = readFiles(environment, mistake)
-  const raw = (name: VariableName) => fromFiles.get(name) ?? clean(environment[name], ROWS[name].secret === true)
+  const raw = (name: VariableName) => {
+    const given = isServiceLink(environment, name) ? undefined : environment[name]
+    return fromFiles.get(name) ?? clean(given, ROWS[name].secret === true)
+  }
   const placeholders = new Set<string>()
   for (const { name } of VARIABLES) {
     // Whatever a file contains is meant.
@@ -171,6 +174,11 @@ export const readAuthorities = (reader: Reader, name: 'LDAP_CA_FILE' | 'REDIS_CA
     reader.mistake(name, 'must contain certificates in PEM format, and no private key')
   return text
 }
+
+/** Kubernetes sets OPS_PORT to `tcp://…` in each pod where there is a Service `ops`. */
+const isServiceLink = (environment: Environment, name: VariableName): boolean =>
+  /^(?:tcp|udp|sctp):\/\//.test(environment[name] ?? '') &&
+  environment[name.replace(/PORT$/, 'SERVICE_HOST')] !== undefined
 
 /** Docker's --env-file and systemd's Environment= keep quotes that a shell would remove. */
 const isQuoted = (value: string | undefined): boolean => /^\s*(["']).*\1\s*$/s.test(value ?? '')

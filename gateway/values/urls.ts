@@ -29,11 +29,23 @@ export const isAppOrigin = (text: string): boolean =>
 export const encodeRawBytes = (text: string): string =>
   text.replace(/[^!-~]/g, byte => `%${byte.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)
 
-const POSTGRES_URL = /^(?<before>postgres(?:ql)?:\/\/(?:[^@/?#\s]*@)?)(?<hosts>[^@/?#\s]*)(?<after>[/?][^\s#]*)?$/
+// An `@` that no parameter has before it ends a password with a `?` that is not encoded: the host would be the user.
+const POSTGRES_URL =
+  /^(?<before>postgres(?:ql)?:\/\/(?:[^@/?#\s]*@)?)(?<hosts>[^@/?#\s]*)(?<after>(?:\/[^?#\s]*)?(?:\?(?![^=]*@)[^#\s]*)?)$/
 
 /** `postgres://user:password@a:5432,b:5432/name` as `…@a:5432/name` and `…@b:5432/name`; undefined: not a Postgres URL. */
 export const postgresUrls = (url: string): string[] | undefined => {
   const { before, hosts, after = '' } = POSTGRES_URL.exec(url)?.groups ?? {}
   const urls = hosts?.split(',').map(host => `${before}${host}${after}`)
-  return urls?.every(each => URL.canParse(each)) === true ? urls : undefined
+  return urls?.every(each => URL.canParse(each) && isDecodable(each)) === true ? urls : undefined
+}
+
+/** Whether pg can decode what comes before the query. Where `%` stands for itself, pg encodes it first, but not at the end. */
+const isDecodable = (url: string): boolean => {
+  if (/%(?:[^a-f0-9]|[a-f0-9][^a-f0-9])/i.test(url)) return true
+  try {
+    return decodeURIComponent(url.replace(/\?.*/, '')) !== ''
+  } catch {
+    return false
+  }
 }

@@ -186,6 +186,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   'CLOUDIDP_REDIRECT_URI: begins with https://': ['/callback'],
   'DATABASE_URL: must be postgres://user:password@host:5432/name': words`
     mysql://db db:5432 postgres://u:p#x@db postgres://a:1,b:x/x localhost:5432/x
+    postgres://db/x% postgres://db/x%ff postgres://u:%ff@db/x postgres://u:1?x@db/x
   `,
   DATABASE_LISTEN_URL: ['http://a'],
   DATABASE_POOL_SIZE: ['3'],
@@ -608,6 +609,8 @@ t.test('several workers need stores that they can share', async t => {
   const warns = (url: string) => read({ DATABASE_URL: url }).warnings.some(text => text.includes('without TLS'))
   const plain = ['postgres://u:p@db/x', 'postgres://u:p@127.0.0.1:1,db:2/x?sslmode=disable', 'postgres:///x?host=db']
   for (const url of plain) t.ok(warns(url), url)
+  t.ok(warns('postgres://u:p@db/x?ssl'), 'which pg takes for none')
+  t.doesNotThrow(() => read({ DATABASE_URL: 'postgres://u:50%off@db/x?application_name=50%' }), 'as pg reads it')
   const sockets = ['postgres://u:p@%2Frun%2Fpostgresql/x', 'postgres://u:p@db/x?host=/run/postgresql']
   for (const url of ['postgres://u:p@a,b/x?sslmode=verify-full', 'postgres://u:p@localhost/x', ...sockets])
     t.notOk(warns(url), url)
@@ -717,4 +720,8 @@ t.test('a variable that is a typing mistake away from one of ours is a warning t
   `.map(one => one.split('='))
   const questions = read(Object.fromEntries(others)).warnings.filter(warning => warning.includes('did you mean'))
   t.same(questions, [])
+  const links = { OPS_SERVICE_HOST: '10.0.0.3', REDIRECT_SERVICE_HOST: '10.0.0.5' }
+  const linked = read({ ...links, OPS_PORT: 'tcp://10.0.0.3:9090', REDIRECT_PORT: 'udp://10.0.0.5:80' })
+  t.match(linked, { ops: { port: undefined }, redirectPort: undefined }, 'Services named ops and redirect')
+  t.match(read({ ...links, OPS_PORT: '9100' }), { ops: { port: 9100 } })
 })
