@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import { createTerminal, table } from '../../gateway/cli/terminal.ts'
 import { checkSaid, portariaHere as portaria } from '../support/cli-here.ts'
 import { signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { only } from '../support/only.ts'
@@ -268,6 +269,8 @@ t.test('on a terminal there is colour, unless NO_COLOR is set, and tables fit', 
     narrow
   )
   t.notMatch(await inTerminal(200, { TERM: 'dumb' }, 'matrix', '--config', folder), /\u001b/)
+  const long = table(['a'], new Array(150_000).fill(['x']), createTerminal({}, {}))
+  t.equal(long.split('\n').length, 150_001, 'of any length')
 })
 
 t.test('replay counts by route and role what past requests would meet under new files', async t => {

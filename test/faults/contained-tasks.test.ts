@@ -197,7 +197,8 @@ t.test('a watcher of route files calls again after a fault', async t => {
     quietMs: 1,
     pollMs: 5,
     seen: () => seen,
-    onChange: () => (calls++ === 0 ? planted() : undefined)
+    onChange: () => (calls++ === 0 ? planted() : undefined),
+    onUnrest: () => undefined
   })
   t.teardown(() => watched.close())
   const before = faultCounts().task
