@@ -71,6 +71,7 @@ const traceField = ({ trace, head }: Exchange): string => {
 const fieldsOf = (exchange: Exchange, publicHost: string): string => {
   const { route, identity, client, host, upstreamMs, headMs, forwardAuth } = exchange
   const requestId = exchange.peerTrusted ? redactText(exchange.requestId) : exchange.requestId
+  const ms = performance.now() - exchange.startedAt
   return (
     `,"requestId":"${requestId}"${traceField(exchange)},"method":"${exchange.method}"` +
     (host === publicHost || host === '' ? '' : `,"host":"${exchange.hostName}"`) +
@@ -81,9 +82,9 @@ const fieldsOf = (exchange: Exchange, publicHost: string): string => {
     statusField(exchange) +
     `,"decision":"${outcomeOf(exchange)}"${whyFields(exchange)}` +
     (identity === undefined ? '' : identityField(identity)) +
-    `,"ip":${JSON.stringify(client.address)},"ms":${rounded(performance.now() - exchange.startedAt)}` +
+    `,"ip":${JSON.stringify(client.address)},"ms":${rounded(ms)}` +
     (upstreamMs < 0 ? '' : `,"upstreamMs":${rounded(upstreamMs)}`) +
-    (headMs < 0 ? '' : `,"gatewayMs":${rounded(Math.max(0, headMs - upstreamMs))}`)
+    `,"gatewayMs":${rounded(headMs < 0 ? ms : Math.max(0, headMs - upstreamMs))}`
   )
 }
 

@@ -87,7 +87,15 @@ t.test('one line tells of each request, whatever became of it', async t => {
   await raw.request(2)
   connection.destroy()
   t.match(await requestLine(world, '/open/gone'), { decision: 'allow', reason: 'client-gone', status: undefined })
-  t.equal(world.log.filter(line => line.msg === 'request').length, 5)
+  await world.fetch('/auth/config')
+  await requestLine(world, '/auth/config')
+  const lines = world.log.filter(line => line.msg === 'request')
+  t.equal(lines.length, 6)
+  // Without a backend's answer, all of the time is the gateway's, as in the metric.
+  for (const { path, ms, upstreamMs, gatewayMs } of lines) {
+    if (upstreamMs === undefined) t.equal(gatewayMs, ms, path)
+    else t.ok(Number(gatewayMs) <= Number(ms), path)
+  }
 })
 
 t.test('the time until a backend accepts a socket, or answers a poll, is the backend’s', async t => {
