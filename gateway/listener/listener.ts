@@ -37,8 +37,8 @@ export const openListener = async (parts: ListenerParts) => {
   const main = await open(parts, parts.server, addressOf(settings, 0, settings.port), certificates)
   const all = [main]
   try {
-    if (settings.redirectPort !== undefined) {
-      const address = addressOf(settings, 1, settings.redirectPort)
+    if (settings.redirectPort !== undefined || settings.passedSockets > 1) {
+      const address = addressOf(settings, 1, settings.redirectPort ?? 0)
       all.push(await open(parts, createRedirectServer(parts.redirectOrigin), address, undefined))
     }
   } catch (error) {

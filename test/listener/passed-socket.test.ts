@@ -45,17 +45,19 @@ for (const workers of ['1', '2'])
   t.test(`a request that arrives while no gateway runs is answered by the next one: WORKERS=${workers}`, async t => {
     const [postgres, redis, port] = [await startPostgres(t), await startRedis(t), await freePort()]
     const socket = bindSocket(t, port)
+    const redirectPort = await freePort()
+    const second = bindSocket(t, redirectPort)
     const { folder } = routeFile(t, { routes: [] })
     const env = {
       ...baseEnv(folder),
       ...{ PATH: process.env.PATH, DATABASE_URL: postgres.url, REDIS_URL: redis.url, WORKERS: workers },
-      ...{ PORT: '1', LISTEN_FDS: '1', NODE: process.execPath, ENTRY }
+      ...{ PORT: '1', LISTEN_FDS: '2', NODE: process.execPath, ENTRY }
     }
     const start = async () => {
       // The process id is that of the shell, which Node.js replaces.
       const gateway = spawn('sh', ['-c', 'LISTEN_PID=$$ exec "$NODE" "$ENTRY"'], {
         env,
-        stdio: ['ignore', 'pipe', 'inherit', socket.fd]
+        stdio: ['ignore', 'pipe', 'inherit', socket.fd, second.fd]
       })
       t.teardown(() => stop(gateway))
       let printed = ''
@@ -70,13 +72,15 @@ for (const workers of ['1', '2'])
 
     const first = await start()
     t.equal(await ask(), 200)
+    const redirected = await fetch(`http://127.0.0.1:${redirectPort}/x`, { redirect: 'manual' })
+    t.equal(redirected.status, 308, 'the second socket redirects, with or without REDIRECT_PORT')
     t.equal(await stop(first.gateway), 0)
     const waiting = ask()
-    const second = await start()
+    const next = await start()
     t.equal(await waiting, 200)
-    if (workers === '1') return t.equal(await stop(second.gateway), 0)
-    const exit = once(second.gateway, 'exit')
-    for (const pid of childrenOf(second.gateway.pid ?? Number.NaN)) process.kill(pid, 'SIGKILL')
+    if (workers === '1') return t.equal(await stop(next.gateway), 0)
+    const exit = once(next.gateway, 'exit')
+    for (const pid of childrenOf(next.gateway.pid ?? Number.NaN)) process.kill(pid, 'SIGKILL')
     t.equal((await exit)[0], 75, 'without workers it has lost the socket')
-    t.notMatch(second.printed(), /"failure":/, 'no replacement was tried in vain')
+    t.notMatch(next.printed(), /"failure":/, 'no replacement was tried in vain')
   })
