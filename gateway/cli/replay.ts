@@ -86,7 +86,10 @@ const count = (tally: Tally, past: PastDecision, routes: RouteTable, options: De
   const now = decide(match, past.asker, options).decision
   const isUnchanged = now === past.decision
   // An own endpoint is the same whatever the route files say, and refuses for reasons of its own, such as a wrong client secret.
-  if (!isUnchanged && match.route !== undefined && !isFromFiles(match.route)) {
+  const isOwn = match.route !== undefined && !isFromFiles(match.route)
+  // Where it would have written to may have refused it, and the log does not say where.
+  const isWrite = past.decision !== 'allow' && (past.method === 'COPY' || past.method === 'MOVE')
+  if (!isUnchanged && (isOwn || isWrite)) {
     tally.other += 1
     return
   }

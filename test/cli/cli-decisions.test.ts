@@ -65,10 +65,13 @@ t.test('what neither routes nor roles decided is no change at a replay with the 
         { path: '/socket.io/*', upstream: 'up', socketio: { namespaces: { '/m': {} } } },
         { path: '/traced', upstream: 'up', public: true, methods: ['TRACE'] },
         { path: '/open', upstream: 'up', public: true, methods: ['GET'] },
+        { path: '/files/*', upstream: 'up', public: true },
         { path: '/api/*', upstream: 'up' }
       ]
     }
   })
+  const copy = { method: 'COPY', headers: { destination: '/api/1' } }
+  t.equal((await world.fetch('/files/1', copy)).status, 401, 'for where it would write to')
   t.equal((await world.raw('DELETE /socket.io/ HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 405)
   t.equal((await world.raw('TRACE /traced HTTP/1.1\r\nHost: gw\r\nMax-Forwards: 0\r\n\r\n')).status, 405)
   const preflight = { origin: 'https://app.example', 'access-control-request-method': 'GET' }
@@ -82,14 +85,14 @@ t.test('what neither routes nor roles decided is no change at a replay with the 
   )
   const long = `/api/${'x'.repeat(300)}`
   t.equal((await world.fetch(`${long}//`)).status, 400, 'for what the log no longer shows')
-  for (const path of ['/socket.io/', '/traced', '/open', '/api/2', '/api/%C3%A9', long.slice(0, 256)])
+  for (const path of ['/files/1', '/socket.io/', '/traced', '/open', '/api/2', '/api/%C3%A9', long.slice(0, 256)])
     await world.logged(line => line.path === path)
   const line = { msg: 'request', method: 'GET', path: '/api/1', route: '/api/*', decision: 'allow' }
   const left = JSON.stringify({ ...line, reason: 'client-gone', ip: '127.0.0.1', ms: 3 })
   const { code, json } = await portaria(['replay', '-', '--config', world.folder, '--json'], {
     input: `${world.logText()}${left}\n`
   })
-  t.match(json(), { changes: only(), decisions: 0, other: 7 })
+  t.match(json(), { changes: only(), decisions: 0, other: 8 })
   t.equal(code, 0)
 })
 

@@ -93,8 +93,8 @@ t.test('one line tells of each request, whatever became of it', async t => {
   t.equal(lines.length, 6)
   // Without a backend's answer, all of the time is the gateway's, as in the metric.
   for (const { path, ms, upstreamMs, gatewayMs } of lines) {
-    if (upstreamMs === undefined) t.equal(gatewayMs, ms, path)
-    else t.ok(Number(gatewayMs) <= Number(ms), path)
+    if (upstreamMs === undefined) t.equal(gatewayMs, ms, `${path}`)
+    else t.ok(Number(gatewayMs) <= Number(ms), `${path}`)
   }
 })
 
