@@ -9,10 +9,11 @@ import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const FRONTEND = 'https://app.example.org'
 const PARTNER = 'https://partner.example.org'
+const APP = 'capacitor://localhost'
 
 const raw = await startRawUpstream(t)
 const world = await startGateway(t, {
-  env: { FRONTEND_URL: `${FRONTEND}/ui`, CORS_ORIGINS: `${PARTNER}:443/, http://intra.example:8080` },
+  env: { FRONTEND_URL: `${FRONTEND}/ui`, CORS_ORIGINS: `${PARTNER}:443/, http://intra.example:8080, ${APP}` },
   config: routesTo(raw.url, [
     { path: '/api/*' },
     { path: '/pages/*', browser: true },
@@ -37,7 +38,7 @@ const cors = ({ headers }: { headers: Record<string, string> }) =>
 t.test('a private answer can be read by pages of the listed origins, and by no others', async t => {
   // HD-30
   answering()
-  for (const origin of [FRONTEND, PARTNER, 'http://intra.example:8080']) {
+  for (const origin of [FRONTEND, PARTNER, 'http://intra.example:8080', APP]) {
     const answer = await ask('/api/x', origin, { token })
     t.equal(answer.headers['access-control-allow-origin'], origin)
     t.match(answer.headers['access-control-expose-headers'], /^\*, .*x-request-id/)
