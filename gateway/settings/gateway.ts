@@ -182,14 +182,15 @@ const readStores = (reader: Reader, warnings: string[]) => {
     if ((isAuto || workers > 1) && !reader.given(name))
       reader.mistake(name, 'is required when WORKERS is auto or more than 1')
   }
-  const databaseUrl = readDatabaseUrl(reader)
-  if (databaseUrl !== undefined && isPlainDatabase(databaseUrl))
-    warnings.push(
-      'DATABASE_URL names another host without TLS: add sslmode=verify-full, or use a network that you trust'
-    )
+  const addressOf = (name: DatabaseVariable) => {
+    const url = readDatabaseUrl(reader, name)
+    if (url !== undefined && isPlainDatabase(url))
+      warnings.push(`${name} names another host without TLS: add sslmode=verify-full, or use a network that you trust`)
+    return url
+  }
   return {
-    databaseUrl,
-    databaseListenUrl: readDatabaseUrl(reader, 'DATABASE_LISTEN_URL'),
+    databaseUrl: addressOf('DATABASE_URL'),
+    databaseListenUrl: addressOf('DATABASE_LISTEN_URL'),
     databasePoolSize: reader.integer('DATABASE_POOL_SIZE', { min: 4, max: 1000 }),
     dataDir: reader.text('DATA_DIR') ?? '',
     redis: readRedis(reader),
@@ -197,7 +198,9 @@ const readStores = (reader: Reader, warnings: string[]) => {
   }
 }
 
-export const readDatabaseUrl = (reader: Reader, name: 'DATABASE_URL' | 'DATABASE_LISTEN_URL' = 'DATABASE_URL') => {
+type DatabaseVariable = 'DATABASE_URL' | 'DATABASE_LISTEN_URL'
+
+export const readDatabaseUrl = (reader: Reader, name: DatabaseVariable = 'DATABASE_URL') => {
   const url = reader.text(name)
   if (url !== undefined && postgresUrls(url) === undefined) {
     reader.mistake(name, 'must be postgres://user:password@host:5432/name, each of its parts percent-encoded')

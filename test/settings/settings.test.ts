@@ -610,6 +610,12 @@ t.test('several workers need stores that they can share', async t => {
   const plain = ['postgres://u:p@db/x', 'postgres://u:p@127.0.0.1:1,db:2/x?sslmode=disable', 'postgres:///x?host=db']
   for (const url of plain) t.ok(warns(url), url)
   t.ok(warns('postgres://u:p@db/x?ssl'), 'which pg takes for none')
+  const listening = read({
+    ...stores,
+    DATABASE_URL: 'postgres://u:p@localhost/x',
+    DATABASE_LISTEN_URL: 'postgres://u:p@db/x'
+  })
+  t.ok(listening.warnings.some(text => text.startsWith('DATABASE_LISTEN_URL names another host without TLS')))
   t.doesNotThrow(() => read({ DATABASE_URL: 'postgres://u:50%off@db/x?application_name=50%' }), 'as pg reads it')
   const sockets = ['postgres://u:p@%2Frun%2Fpostgresql/x', 'postgres://u:p@db/x?host=/run/postgresql']
   for (const url of ['postgres://u:p@a,b/x?sslmode=verify-full', 'postgres://u:p@localhost/x', ...sockets])
