@@ -139,9 +139,9 @@ const recheck = async (parts: Turn, account: DueAccount): Promise<void> => {
       await accounts.confirm(userId, found.groups !== undefined)
       if (found.groups !== undefined) await parts.applyGroups(userId, found.groups, readAt)
       else if (await accounts.missGroups(userId)) await parts.applyGroups(userId, [], readAt)
-    } else if (found.state !== 'gone') await end(parts, userId, found.state)
+    } else if (found.state !== 'gone') await end(parts, userId, found.state, readAt)
     else if (!account.wasMissing) await accounts.miss(userId)
-    else if (await isPlausible(parts)) await end(parts, userId, 'gone')
+    else if (await isPlausible(parts)) await end(parts, userId, 'gone', readAt)
     else await accounts.postpone(userId)
   } catch (error) {
     await accounts.postpone(userId)
@@ -153,8 +153,13 @@ const recheck = async (parts: Turn, account: DueAccount): Promise<void> => {
   }
 }
 
-const end = async ({ accounts, catchUp, log }: RecheckParts, userId: number, reason: string): Promise<void> => {
-  await accounts.end(ACTOR, userId, reason)
+const end = async (
+  { accounts, catchUp, log }: RecheckParts,
+  userId: number,
+  reason: string,
+  readAt: number
+): Promise<void> => {
+  if (!(await accounts.end(ACTOR, userId, reason, readAt))) return
   await catchUp()
   log.info(
     { user: userId, reason: `directory-${reason}` },

@@ -54,17 +54,21 @@ export const createDirectoryAccounts = (database: Database) => ({
   /** It was looked up, without any consequence. */
   postpone: (userId: number) =>
     readRows(database, 'UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
-  /** Ends all sessions, tokens and streams of the person, and what the groups there grant; they may log in again. */
-  end: (actor: Actor, userId: number, reason: string): Promise<void> =>
+  /**
+   * Ends all sessions, tokens and streams of the person, and what the groups there grant; they may log in again. False: nothing was to end.
+   * @param readAt when the directory was asked, by `performance.now()`; whoever has logged in since then stays
+   */
+  end: (actor: Actor, userId: number, reason: string, readAt?: number): Promise<boolean> =>
     database.write(async manager => {
-      const [row] = await query(manager, END, [userId])
-      if (row === undefined) return
+      const [row] = await query(manager, END, [userId, readAt === undefined ? undefined : performance.now() - readAt])
+      if (row === undefined) return false
       await raiseVersions(manager, [userId], true)
       // They may log in at the cloud provider.
       const granted = await applyGroups(manager, userId, { provider: 'ldap', groups: [] })
       const target = `user:${userId}`
       const entry = { actor, action: 'person.ended-by-directory', target, details: { reason } }
       await appendAudits(manager, [...granted, entry])
+      return true
     })
 })
 
@@ -113,7 +117,9 @@ const MISS = `
   UPDATE directory_accounts SET checked_at = now(), missing_since = coalesce(missing_since, now()) WHERE user_id = $1`
 const END = `
   UPDATE directory_accounts SET checked_at = now(), ended_at = now(), missing_since = NULL
-  WHERE user_id = $1 AND ended_at IS NULL RETURNING user_id`
+  WHERE user_id = $1 AND ended_at IS NULL
+    AND ($2::float8 IS NULL OR checked_at NOT BETWEEN now() - $2 * interval '1 millisecond' AND clock_timestamp())
+  RETURNING user_id`
 const LEFT_GROUPS = `
   SELECT FROM directory_accounts a JOIN person_groups g USING (user_id)
   WHERE user_id = $1 AND a.ended_at IS NOT NULL AND g.provider = 'ldap' AND g.groups <> '{}'`

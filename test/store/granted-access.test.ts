@@ -2,6 +2,7 @@
 import t from 'tap'
 import { createGrants, type Grant } from '../../gateway/routes/grants.ts'
 import type { Database } from '../../gateway/store/database.ts'
+import { createDirectoryAccounts } from '../../gateway/store/directory-accounts.ts'
 import { regrantBatch } from '../../gateway/store/granted-access.ts'
 import { checkGrants, type LoadedGrants, loadGrants } from '../../gateway/store/grants-in-force.ts'
 import { createRegranting } from '../../gateway/store/regranting.ts'
@@ -79,10 +80,11 @@ t.test('a cloud login leaves nothing of what an account grants that an earlier r
 })
 
 // AD-06, AD-07
-t.test('groups that a recheck began to read before a login do not replace those of the login', async t => {
-  const { users, ask } = await openWorld()
+t.test('what a recheck began to read before a login does not count after it', async t => {
+  const { users, ask, database } = await openWorld()
+  const accounts = createDirectoryAccounts(database)
   const before = performance.now()
-  const { user } = await users.syncPerson(person('maria', { groups: [VENDAS] }))
+  const { user } = await users.syncPerson(person('maria', { login: 'maria', groups: [VENDAS] }))
   const recheck = async (group: string, readAt: number) => {
     await users.applyGroups(user.id, { provider: 'ldap', groups: [group] }, readAt)
     return users.loadPerson(user.id)
@@ -91,6 +93,9 @@ t.test('groups that a recheck began to read before a login do not replace those 
   t.match(await recheck(SUPORTE, performance.now()), { user: { profiles: only('Agente') } })
   await ask("UPDATE person_groups SET seen_at = now() + interval '1 hour'")
   t.match(await recheck(VENDAS, before), { user: { profiles: only('Supervisor') } }, 'of a clock that was set back')
+  t.equal(await accounts.end(actor, user.id, 'disabled', before), false)
+  t.equal(await accounts.end(actor, user.id, 'disabled', performance.now()), true)
+  t.match(await users.loadPerson(user.id), { user: { profiles: only() }, version: 4, lowestAcceptedVersion: 3 })
 })
 
 t.test('a granted Admin does not count as the last Admin who must stay', async t => {
