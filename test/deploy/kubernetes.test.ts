@@ -135,6 +135,9 @@ t.test('the chart has the version of the package, and its values fit its own sch
     t.ok(validate(parse(read(file))), `${file} ${JSON.stringify(validate.errors)}`)
   for (const mistake of [{ settings: { OPS_PORT: '1' } }, { settings: { WORKERS: 2 } }, { replica: 2 }])
     t.notOk(validate(mistake))
+  // Where pods have IPv6 alone.
+  t.ok(validate({ settings: { HOST: '::', OPS_HOST: '::' } }))
+  t.match(read('deploy/helm/portaria/templates/settings.yaml'), /if not \.Values\.settings\.OPS_HOST/)
 })
 
 // The lab compares the whole manifest with what Helm makes.
