@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { type Environment, readText } from './reader.ts'
+import { VARIABLES } from './table.ts'
 
 export const DEFAULT_ENV_FILE = '.env'
 
@@ -11,7 +12,7 @@ export class EnvFileError extends Error {}
  * The environment with the variables of the file that it does not have itself.
  *
  * @param given the file that was asked for; without one, `byDefault` is read if it is there
- * @throws EnvFileError if the file cannot be read, is not UTF-8, or has a line that is not NAME=value
+ * @throws EnvFileError if the file cannot be read, is not UTF-8, or has a line that is not NAME=value, or a quote that is not closed
  */
 export const withEnvFile = (environment: Environment, given: string | undefined, byDefault?: string): Environment => {
   const path = given ?? byDefault
@@ -23,8 +24,14 @@ export const withEnvFile = (environment: Environment, given: string | undefined,
   const content = text.replace(/^\uFEFF/, '')
   const line = ignoredLine(content)
   if (line !== undefined) throw new EnvFileError(`Line ${line} of ${path} (--env-file) is not NAME=value`)
-  return { ...parseEnv(content), ...environment }
+  const values = parseEnv(content)
+  const open = Object.keys(values).find(name => SETTING.test(values[name] ?? ''))
+  if (open === undefined) return { ...values, ...environment }
+  throw new EnvFileError(`The value of ${open} in ${path} (--env-file) takes further settings in: close its quote`)
 }
+
+/** On a line of its own. */
+const SETTING = new RegExp(`\\n\\s*(?:export\\s+)?(?:${VARIABLES.map(({ name }) => name).join('|')})(?:_FILE)?\\s*=`)
 
 /** The number of the first line that Node.js leaves out although it is no comment, nor a shell's `export`. */
 const ignoredLine = (content: string): number | undefined => {

@@ -50,6 +50,10 @@ t.test('a line of the file that sets nothing is named', async t => {
   }
   for (const [text, line] of Object.entries(wrong))
     t.throws(() => read(text), { message: `Line ${line} of ${folder}/env (--env-file) is not NAME=value` }, text)
+  // Up to the next quote, everything would be part of the password.
+  for (const text of ['A=1\nB="abc\nTRUST_PROXY=10.0.0.1\nC="2"\n', "B='abc\r\nexport JWT_SECRET_FILE=x\r\nC='2'\r\n"])
+    t.throws(() => read(text), { message: /^The value of B in .* takes further settings in: close its quote$/ }, text)
+  t.same(read('B="TRUST_PROXY=1\nabc=\n"\n'), { B: 'TRUST_PROXY=1\nabc=\n' })
 })
 
 t.test('a start in a folder that its user may not search goes on without the default file', async t => {
