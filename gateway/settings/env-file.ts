@@ -22,25 +22,30 @@ export const withEnvFile = (environment: Environment, given: string | undefined,
   // PowerShell's `>` writes UTF-16, of which nothing would be found.
   if (text.includes('\0')) throw new EnvFileError(`The file ${path} (--env-file) is not UTF-8`)
   const content = text.replace(/^\uFEFF/, '')
-  const line = ignoredLine(content)
-  if (line !== undefined) throw new EnvFileError(`Line ${line} of ${path} (--env-file) is not NAME=value`)
+  const lines = content.split(/\r?\n/)
+  // A variable that is put before a line of a quoted value would become part of that.
+  const isOutside = (i: number) => OUTSIDE in parseEnv(lines.toSpliced(i, 0, `${OUTSIDE}=`).join('\n'))
+  for (const [pattern, fault] of LINES) {
+    const at = lines.findIndex((line, i) => pattern.test(line) && isOutside(i))
+    if (at !== -1) throw new EnvFileError(`Line ${at + 1} of ${path} (--env-file) ${fault}`)
+  }
   const values = parseEnv(content)
-  const open = Object.keys(values).find(name => SETTING.test(values[name] ?? ''))
+  const open = Object.keys(values).find(name => SETTING_WITHIN.test(values[name] ?? ''))
   if (open === undefined) return { ...values, ...environment }
   throw new EnvFileError(`The value of ${open} in ${path} (--env-file) takes further settings in: close its quote`)
 }
 
-/** On a line of its own. */
-const SETTING = new RegExp(`\\n\\s*(?:export\\s+)?(?:${VARIABLES.map(({ name }) => name).join('|')})(?:_FILE)?\\s*=`)
-
-/** The number of the first line that Node.js leaves out although it is no comment, nor a shell's `export`. */
-const ignoredLine = (content: string): number | undefined => {
-  const lines = content.split(/\r?\n/)
-  // A variable that is put before a line of a quoted value would become part of that.
-  const isOutside = (i: number) => OUTSIDE in parseEnv(lines.toSpliced(i, 0, `${OUTSIDE}=`).join('\n'))
-  const at = lines.findIndex((line, i) => !/^\s*(?:#|$|export\b)|=/.test(line) && isOutside(i))
-  return at === -1 ? undefined : at + 1
-}
+const SETTING = `\\s*(?:export\\s+)?(?:${VARIABLES.map(({ name }) => name).join('|')})(?:_FILE)?\\s*=`
+const SETTING_WITHIN = new RegExp(`\\n${SETTING}`)
+const LINES: readonly (readonly [RegExp, string])[] = [
+  // Node.js leaves it out, although it is no comment, nor a shell's `export`.
+  [/^(?!\s*(?:#|$|export\b))[^=]*$/, 'is not NAME=value'],
+  // Node.js takes it for the beginning of a comment; Docker Compose and systemd, which read the same file, for a part of the value.
+  [
+    new RegExp(`^${SETTING}\\s*[^'"\`#\\s](?:[^#]*[^#\\s])?#`),
+    'has a # in its value: put the value between single quotes'
+  ]
+]
 
 const OUTSIDE = '_PORTARIA_OUTSIDE_QUOTES'
 
