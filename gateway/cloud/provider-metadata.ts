@@ -95,19 +95,25 @@ const baseOf = (issuer: string): string =>
 
 const discoveryAddress = (issuer: string): string => `${baseOf(issuer)}/.well-known/openid-configuration`
 
-/** Resolves when the provider responds, whatever the response; a broken one responds with 5xx. Throws OAuthFailure. */
-export const reachProvider = async ({ issuer, tokenUrl }: CloudIdpSettings, fetch: ProviderFetch): Promise<void> => {
-  const address = issuer === undefined ? tokenUrl : discoveryAddress(issuer)
+/**
+ * Resolves when the provider can be discovered; a configured one, when it responds, whatever the response: a broken one responds with
+ * 5xx. Throws OAuthFailure.
+ */
+export const reachProvider = async (settings: CloudIdpSettings, fetch: ProviderFetch): Promise<void> => {
+  const { issuer, tokenUrl } = settings
   try {
-    const { status } = await fetch(address, { method: 'GET', headers: { accept: 'application/json' } })
-    if (status >= 500 || (issuer !== undefined && status !== 200))
-      throw new OAuthFailure('provider-error', `the provider responded with ${status}`)
+    if (issuer !== undefined) return void (await discover(issuer, { fetch, settings }))
+    const { status } = await fetch(tokenUrl, { method: 'GET', headers: { accept: 'application/json' } })
+    if (status >= 500) throw new OAuthFailure('provider-error', `the provider responded with ${status}`)
   } catch (error) {
     throw asOAuthFailure(error, 'provider-unreachable')
   }
 }
 
-const discover = async (issuer: string, { fetch, settings }: MetadataOptions): Promise<ProviderMetadata> => {
+const discover = async (
+  issuer: string,
+  { fetch, settings }: Pick<MetadataOptions, 'fetch' | 'settings'>
+): Promise<ProviderMetadata> => {
   const base = baseOf(issuer)
   const response = await fetch(discoveryAddress(issuer), {
     method: 'GET',

@@ -300,6 +300,13 @@ t.test(
       t.equal(await reach({}), status === 503 ? 'provider-error' : 'ok', `${status}`)
       t.equal(await reach({ issuer }), 'provider-error', `${status}`)
     }
+    provider.faults = {}
+    t.equal(await reach({ issuer }), 'ok')
+    t.equal(await reach({ issuer: `${issuer}/other` }), 'provider-error', 'nothing is published there')
+    for (const found of [{}, { issuer: 'https://elsewhere.example' }]) {
+      provider.faults.discovery = res => answerJson(res, found)
+      t.equal(await reach({ issuer }), 'provider-metadata', 'no login can succeed')
+    }
   }
 )
 
