@@ -205,8 +205,9 @@ const PLACEHOLDERS = {
 
 /** The header lines that a backend receives for a request of this person. */
 const receivedHeaders = (route: Route, upstream: Upstream, asker: NamedAsker) => {
-  // Placeholders are text where a person has a number or one of a few words.
-  const user = { ...PLACEHOLDERS, ...asker.user } as unknown as User
+  // Placeholders are text where a person has a number or one of a few words. Who is not assigned lacks an area, if not a profile.
+  const none = asker.user?.accessStatus === 'unassigned' ? { areas: [], areaPrincipal: '' } : {}
+  const user = { ...PLACEHOLDERS, ...none, ...asker.user } as unknown as User
   const hasIdentity = !route.public && route.socketio === undefined
   const passesToken = hasIdentity && (route.forwardToken || route.ownAuthorization)
   const prefix = route.stripPrefix ?? ''

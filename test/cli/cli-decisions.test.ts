@@ -227,6 +227,8 @@ t.test('explain lists the header lines that a backend receives', async t => {
     ).split('¦'),
     removed: ['X-Tenant', 'X-WEBAUTH-USER', 'Accept-Language']
   })
+  const { headers = [] } = await ask('GET', '/app/x', '--as', 'Agente without area')
+  t.notMatch(headers.join(), /x-user-area/)
   const open = await ask('GET', '/open/x', '--as', 'anonymous')
   t.equal(open.headers?.[0], 'host: 127.0.0.1:4002')
   t.notMatch(open.headers?.join(), /x-user-/)
