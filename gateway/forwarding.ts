@@ -104,6 +104,10 @@ export const createForwarding = (parts: ForwardingParts) => {
     ],
     recoveryIds: createRecoveryIds([settings.jwt.secret, ...settings.jwt.previousSecrets]),
     instances: stores.redis === undefined ? undefined : stores.instances,
+    routeNow({ route, path, hostName }) {
+      const now = routes.current().match('GET', path, hostName).route
+      return now !== undefined && isSocketIo(now) ? now : route
+    },
     identify(token, ip) {
       if (!tokenParts.revocationsTrusted()) throw new Unavailable({ reason: 'revocations-too-old' })
       const identity = orThrow(tokenParts.verifiedTokens.check(token))

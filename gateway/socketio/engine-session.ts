@@ -57,6 +57,8 @@ interface EngineSessionParts extends Pick<GateParts, 'recoveryIds' | 'check'> {
   readonly log: Log
   /** The identity behind a token that came from this address; throws 401. */
   readonly identify: (token: string, ip: string) => Identity
+  /** What the route files say now about the route of a session. */
+  readonly routeNow: (source: EngineSessionSource) => SocketIoRoute
   /** Milliseconds of the monotonic clock. */
   readonly now: () => number
   /** @param namespace as written in the route file */
@@ -183,6 +185,7 @@ export const createEngineSession = (
     ...createRefusalNotes(parts, source),
     state,
     identify: token => parts.identify(token, ip),
+    routeNow: () => parts.routeNow(source),
     register,
     onLeft() {
       const hasOpen = [...namespaces.values()].some(({ phase }) => phase === 'open')
@@ -300,7 +303,8 @@ export const createEngineSession = (
 }
 
 /** Counts the refusals of one session, and logs the first of them. */
-const createRefusalNotes = (parts: EngineSessionParts, { route, requestId, ip }: EngineSessionSource) => {
+const createRefusalNotes = (parts: EngineSessionParts, source: EngineSessionSource) => {
+  const { route, requestId, ip } = source
   let refused = 0
   const note = (fields: object, { reason }: GatewayError, message: string) => {
     if (++refused <= MAX_LOGGED) parts.log.info({ requestId, route: route.id, ...fields, reason }, message)
@@ -309,7 +313,7 @@ const createRefusalNotes = (parts: EngineSessionParts, { route, requestId, ip }:
     onRefusedConnect(namespace: string, user: User | undefined, refusal: GatewayError) {
       parts.countRefusal(refusal)
       // What a client sent as a name is written only if a route file lists it.
-      const named = namespaceRoute(route, namespace) === undefined ? {} : { namespace }
+      const named = namespaceRoute(parts.routeNow(source), namespace) === undefined ? {} : { namespace }
       const fields = { ...named, user: user?.username, code: refusal.code, ip }
       note(fields, refusal, 'refused a Socket.IO CONNECT')
     },

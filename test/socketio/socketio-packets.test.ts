@@ -182,8 +182,10 @@ const gateWorld = (now = Date.now, events?: []) => {
     messagesPerSecond: 1000,
     namespaces: [{ name: '/messaging', pattern: undefined, roles: ['Agente'], events }]
   }
+  const route = { ...routeAt('/socket.io/', upstreamAt(1)), socketio }
   const gate = createPacketGate({
-    route: { ...routeAt('/socket.io/', upstreamAt(1)), socketio },
+    route,
+    routeNow: () => route,
     state,
     identify(token) {
       if (token !== 'good') throw new Unauthenticated()

@@ -2,7 +2,7 @@
 
 import { io, Manager, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
-import type { WorldOptions } from '../support/gateway.ts'
+import { routesTo, type WorldOptions } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { within } from '../support/own-time.ts'
@@ -30,7 +30,7 @@ const startWorld = async (t: Test, options: WorldOptions = {}) => {
     { namespaces: { '/open': {}, '/slow': {} } },
     { postgres, ...options }
   )
-  return { gateway, slow, sockets }
+  return { gateway, slow, sockets, url }
 }
 
 for (const transport of ['polling', 'websocket']) {
@@ -108,6 +108,32 @@ for (const transport of ['polling', 'websocket']) {
     await until(() => slow.isAsked, 'asked again')
     slow.confirm()
     await until(() => open.connected && pending.connected, 'both are open')
+  })
+}
+
+for (const transport of ['polling', 'websocket']) {
+  t.test(`by ${transport}: a session begun before has the namespaces of the route files in use`, async t => {
+    const { gateway, slow, url } = await startWorld(t)
+    const serve = async (namespaces: object) => {
+      gateway.writeRoutes(routesTo(url, [{ path: '/socket.io/*', socketio: { namespaces } }]))
+      t.ok(await gateway.gateway.reload())
+    }
+    await serve({ '/open': {} })
+    const manager = new Manager(gateway.url, { transports: [transport], reconnection: false })
+    const auth = { token: await gateway.tokenFor({ id: 7 }) }
+    const open = manager.socket('/open', { auth })
+    t.teardown(() => open.disconnect())
+    await once(open, 'hello')
+    const later = manager.socket('/slow', { auth })
+    t.match(await once(later, 'connect_error'), [{ data: { code: 'GW_NO_ROUTE' } }])
+    await serve({ '/open': {}, '/slow': { roles: ['Admin'] } })
+    later.connect()
+    t.match(await once(later, 'connect_error'), [{ data: { code: 'GW_FORBIDDEN' } }])
+    await serve({ '/open': {}, '/slow': { roles: ['Agente'] } })
+    later.connect()
+    await until(() => slow.isAsked, 'the backend is asked')
+    slow.confirm()
+    await until(() => open.connected && later.connected, 'both are open')
   })
 }
 

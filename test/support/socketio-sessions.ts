@@ -47,6 +47,7 @@ export const holdSessions = (t: Pick<Test, 'teardown'>) => {
     log: quiet,
     countRefusedEvent: () => undefined,
     countRefusal: () => undefined,
+    routeNow: () => source.route,
     check: () => undefined,
     pollHeaders: () => [],
     identify(token: string) {

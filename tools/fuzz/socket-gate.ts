@@ -65,6 +65,7 @@ export const createGateWorld = () => {
     roles === undefined || roles.some(role => profiles.includes(role)) ? undefined : new Forbidden()
   const gate = createPacketGate({
     route: ROUTE,
+    routeNow: () => ROUTE,
     state,
     identify,
     check,

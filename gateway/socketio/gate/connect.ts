@@ -32,8 +32,8 @@ export const checkConnect = (parts: GateParts, { namespace, rest }: SocketIoPack
 }
 
 /** The route by which this person may connect; throws the reason why they may not. */
-const routeFor = ({ route, state, check }: GateParts, namespace: string, { user }: Identity): Route => {
-  const by = namespaceRoute(route, namespace)
+const routeFor = ({ routeNow, state, check }: GateParts, namespace: string, { user }: Identity): Route => {
+  const by = namespaceRoute(routeNow(), namespace)
   if (by === undefined) throw new NoRoute({ reason: 'no-namespace' })
   const refusal = check(by, user)
   if (refusal !== undefined) throw refusal

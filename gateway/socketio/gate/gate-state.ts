@@ -72,6 +72,8 @@ export interface GateParts {
   readonly requestId: string
   readonly recoveryIds: RecoveryIds
   readonly now: () => number
+  /** The same route in the route files that are in use. */
+  readonly routeNow: () => SocketIoRoute
   /** The identity behind a token; throws 401. */
   readonly identify: (token: string) => Identity
   /** Why a person may not use a route; undefined: they may. */
