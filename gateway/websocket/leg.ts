@@ -126,10 +126,18 @@ export class Leg implements FrameSink {
     this.misses = 0
     this.bytes += bytes.length
     const peer = this.relay.peerOf(this)
-    const rest = peer.pending === undefined ? bytes : bytes.subarray(0, this.scanner.remaining)
-    const fault = this.scanner.take(rest, this, this.lastSeen)
+    if (peer.pending === undefined) return this.#scan(bytes)
+    const rest = this.scanner.remaining
+    this.#scan(bytes.subarray(0, rest))
+    if (this.faulted || this.isPartial) return
+    peer.sendClose(peer.pending)
+    // Nothing more passes, but this side's own close is found.
+    this.#scan(bytes.subarray(rest))
+  }
+
+  #scan(bytes: Buffer) {
+    const fault = this.scanner.take(bytes, this, this.lastSeen)
     if (fault !== 0) this.relay.onFault(this, fault)
-    else if (peer.pending !== undefined && !this.isPartial) peer.sendClose(peer.pending)
   }
 
   onData(bytes: Buffer) {

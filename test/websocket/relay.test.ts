@@ -20,11 +20,12 @@ const framesOf = (bytes: Buffer): string[] =>
 
 const world = (t: Test, isRead: boolean, [client, clientEnd]: readonly [Duplex, Duplex] = duplexPair()) => {
   const [upstream, upstreamEnd] = duplexPair()
+  const faults: string[] = []
   const options = { client, upstream, requestId: 'r1', maxMessageBytes: 1000, messagesPerSecond: 0, idleTimeoutMs: 0 }
   const relay = new Relay(
     {
       ...options,
-      onFault: () => undefined,
+      onFault: (from, { code }) => void faults.push(`${from} ${code}`),
       onClosed: () => undefined,
       ...(isRead ? { reader: { onMessage: () => undefined, holder: createHolder() } } : {})
     },
@@ -32,7 +33,7 @@ const world = (t: Test, isRead: boolean, [client, clientEnd]: readonly [Duplex, 
   )
   t.teardown(() => relay.destroy())
   const received = (end: Duplex) => framesOf(end.read() ?? Buffer.alloc(0))
-  return { relay, client, upstream, received, clientEnd, upstreamEnd }
+  return { relay, client, upstream, received, clientEnd, upstreamEnd, faults }
 }
 type World = ReturnType<typeof world>
 const settled = () => new Promise(resolve => setImmediate(resolve))
@@ -83,6 +84,27 @@ t.test('a socket whose access has ended is cut in time although the gateway is o
   relay.postpone(150)
   relay.sweep(endedAt + 800)
   t.same([client.destroyed, upstream.destroyed], [true, true])
+})
+
+t.test('what a side sends when its access ends in the middle of a frame is no violation', async t => {
+  const sent = Buffer.concat([
+    buildFrame(2, Buffer.from('first'), false),
+    buildFrame(2, Buffer.from('second'), false),
+    buildFrame(9, Buffer.from('ping'), false),
+    buildFrame(8, Buffer.from([3, 233]), false)
+  ])
+  for (let at = 3; at < sent.length; at++) {
+    const { relay, clientEnd, upstreamEnd, upstream, received, faults } = world(t, false)
+    relay.take('upstream', sent.subarray(0, 3))
+    relay.end({ code: 4401, reason: 'over' })
+    relay.take('upstream', sent.subarray(3, at))
+    relay.take('upstream', sent.subarray(at))
+    await settled()
+    t.same(faults, [], `${at}`)
+    t.same(received(clientEnd), ['2 first', '4401 over'], `${at}`)
+    t.equal(received(upstreamEnd).length, 1)
+    t.ok(upstream.writableEnded, `its close is found: ${at}`)
+  }
 })
 
 t.test('what has arrived of a message is forgotten with the side that sent it', async t => {
