@@ -24,7 +24,9 @@ const belowExact = (table: RouteTable, route: Route): Complaint[] => {
     return other.coversBelow && sharesUpstream(other, route) && isWeaker(other, route) ? [other] : []
   })
   if (below === undefined) return []
-  const message = `"${route.id}" does not cover paths below it: ${prefix}/x belongs to the less strict "${below.id}" at ${formatLocation(below.place)}, and a backend that matches prefixes would serve it alike; add "${prefix}/*", or "accept: [wider-paths]" if that is intended`
+  // A second route of this path would tie with it.
+  const hint = below.path === `${prefix}/*` ? 'make that one as strict, or add' : `add "${prefix}/*", or`
+  const message = `"${route.id}" does not cover paths below it: ${prefix}/x belongs to the less strict "${below.id}" at ${formatLocation(below.place)}, and a backend that matches prefixes would serve it alike; ${hint} "accept: [wider-paths]" if that is intended`
   return [complain(route.place, message)]
 }
 

@@ -126,9 +126,15 @@ t.test('check names what a less strict route leaves open, unless it is usual or 
       [admin('/api/by-id/new, methods: [GET]'), any('/api/by-id/:id')],
       /leaves POST, .* to the less strict "\/api\/by-id\/:id"/
     ],
-    [admin('/api/all'), /"\/api\/all" does not cover paths below it.*"\/api\/\*" at .*:5:5.*accept: \[wider-paths\]/],
+    [
+      admin('/api/all'),
+      /"\/api\/all" does not cover paths below it.*"\/api\/\*" at .*:5:5.*; add "\/api\/all\/\*", or "accept: \[wider-paths\]/
+    ],
     [admin('/api/all, accept: [wider-paths]')],
-    [[admin('/'), any('/*')], /"\/" does not cover paths below it: \/x belongs to .*; add "\/\*"/],
+    [
+      [admin('/'), any('/*')],
+      /"\/" does not cover paths below it: \/x belongs to .*; make that one as strict, or add "accept/
+    ],
     [[admin('/, methods: [GET], accept: [wider-paths]'), any('/*')], leaves],
     [[admin('/deep/'), any('/deep/*')], /"\/deep\/" does not cover paths below it: \/deep\/x belongs to/],
     [any('/api/open')],
