@@ -177,6 +177,7 @@ export const readAuthorities = (reader: Reader, name: 'LDAP_CA_FILE' | 'REDIS_CA
 
 /** Kubernetes sets OPS_PORT to `tcp://…` in each pod where there is a Service `ops`. */
 const isServiceLink = (environment: Environment, name: VariableName): boolean =>
+  name.endsWith('_PORT') &&
   /^(?:tcp|udp|sctp):\/\//.test(environment[name] ?? '') &&
   environment[name.replace(/PORT$/, 'SERVICE_HOST')] !== undefined
 

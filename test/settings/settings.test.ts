@@ -730,4 +730,10 @@ t.test('a variable that is a typing mistake away from one of ours is a warning t
   const linked = read({ ...links, OPS_PORT: 'tcp://10.0.0.3:9090', REDIRECT_PORT: 'udp://10.0.0.5:80' })
   t.match(linked, { ops: { port: undefined }, redirectPort: undefined }, 'Services named ops and redirect')
   t.match(read({ ...links, OPS_PORT: '9100' }), { ops: { port: 9100 } })
+  check(t, [
+    [{ OPS_PORT: 'tcp://10.0.0.3:9090' }, 'OPS_PORT'],
+    [{ REDIS_URL: 'tcp://redis:6379' }, 'REDIS_URL'],
+    [{ DATABASE_URL: 'tcp://db:5432' }, 'DATABASE_URL'],
+    [{ PUBLIC_URL: 'tcp://gw:80', PORT: 'tcp://gw:80' }, 'PORT', 'PUBLIC_URL']
+  ])
 })
