@@ -31,8 +31,15 @@ export const withEnvFile = (environment: Environment, given: string | undefined,
   }
   const values = parseEnv(content)
   const open = Object.keys(values).find(name => SETTING_WITHIN.test(values[name] ?? ''))
-  if (open === undefined) return { ...values, ...environment }
+  if (open === undefined) return { ...withoutOverruled(values, environment), ...environment }
   throw new EnvFileError(`The value of ${open} in ${path} (--env-file) takes further settings in: close its quote`)
+}
+
+/** NAME and NAME_FILE are one setting. */
+const withoutOverruled = (values: Environment, environment: Environment): Environment => {
+  const isOverruled = (name: string) =>
+    (environment[name.endsWith('_FILE') ? name.slice(0, -'_FILE'.length) : `${name}_FILE`] ?? '').trim() !== ''
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !isOverruled(name)))
 }
 
 const SETTING = `\\s*(?:export\\s+)?(?:${VARIABLES.map(({ name }) => name).join('|')})(?:_FILE)?\\s*=`
