@@ -65,6 +65,8 @@ const obeySignals = (log: Logger, mostMs: number) => {
     // Not 0 after a fault.
     process.exit(process.exitCode ?? 0)
   }
+  // At SIGUSR1, on which other servers open their logs anew, Node.js would open its debugger, to everybody on this machine.
+  process.on('SIGUSR1', () => undefined)
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   process.on('SIGHUP', () => {

@@ -9,8 +9,8 @@ import type { Settings } from '../settings/settings.ts'
 import { EXIT, exitStatusOf, failureText, isPlainFailure } from './start-failure.ts'
 import { drainAfterFault } from './unplaced-faults.ts'
 
-// A terminal or a service manager signals all processes at once; only the primary decides what follows.
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined)
+// A terminal or a service manager signals all processes at once; only the primary decides what follows. SIGUSR1 is as there.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1'] as const) process.on(signal, () => undefined)
 
 // If the primary ends, it closes the channel, and node:cluster then ends this process.
 const primary = createCalls(message => {

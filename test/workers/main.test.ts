@@ -125,6 +125,7 @@ t.test('SIGHUP reads the route files again; a broken one changes nothing', async
   const gateway = start()
   await gateway.logged('listening')
   t.equal((await get('/new/x')).status, 401)
+  gateway.signal('SIGUSR1')
   gateway.signal('SIGHUP')
   await gateway.logged('route files unchanged; the route table stays in use')
   files.write(config(backend.url, [{ path: '/new/*', public: true }]))
@@ -135,6 +136,7 @@ t.test('SIGHUP reads the route files again; a broken one changes nothing', async
   await gateway.logged('route files not reloaded; the previous table stays in use')
   t.equal((await get('/new/x')).status, 200)
   t.match(await (await get('/health')).json(), { status: 'degraded', checks: { routes: 'degraded' } })
+  t.notMatch(gateway.stderr(), /Debugger/, 'SIGUSR1 opens no debugger')
 
   await t.test('with nothing but idle keep-alive connections SIGTERM ends the process within 2 s', async t => {
     // DF-16

@@ -186,6 +186,7 @@ t.test('a reload reaches all workers, a broken file none, nor a replacement; the
   // DF-15. As a service manager does it: to all processes.
   const workers = gateway.workers()
   const from = performance.now()
+  for (const pid of workers) process.kill(pid, 'SIGUSR1')
   for (const pid of workers) process.kill(pid, 'SIGTERM')
   gateway.signal('SIGTERM')
   await until(async () => (await ops('/ready')) === 'draining\n')
@@ -201,6 +202,7 @@ t.test('a reload reaches all workers, a broken file none, nor a replacement; the
   t.equal(await gateway.ended, 0)
   t.ok(performance.now() - from >= 4990, 'the listener stays as long as it was told to')
   t.notOk(workers.some(isAlive), 'no worker is left')
+  t.notMatch(gateway.stderr(), /Debugger/, 'SIGUSR1 opens no debugger')
 })
 
 t.test('a worker that ends is replaced, with what it was given at the start', async t => {
