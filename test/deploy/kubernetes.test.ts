@@ -172,6 +172,10 @@ t.test('the unit waits for the drain, and hands secrets over as files', async t 
   t.match(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
 })
 
+t.test('the journal drops no lines of the access log', async t => {
+  t.same(valuesOf('LogRateLimitIntervalSec'), ['0'])
+})
+
 t.test('a worker that the kernel kills for want of memory does not end the others', async t => {
   t.same(valuesOf('OOMPolicy'), ['continue'])
 })
