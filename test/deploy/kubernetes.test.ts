@@ -172,6 +172,10 @@ t.test('the unit waits for the drain, and hands secrets over as files', async t 
   t.match(valuesOf('ExecReload'), ['/bin/kill -HUP $MAINPID'])
 })
 
+t.test('there are descriptors for both connections of as many streams as a process may have', async t => {
+  t.ok(valuesOf('LimitNOFILE').every(value => Number(value) > 2 * 50_000 + 50_000))
+})
+
 t.test('the journal drops no lines of the access log', async t => {
   t.same(valuesOf('LogRateLimitIntervalSec'), ['0'])
 })
