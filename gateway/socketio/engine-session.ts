@@ -244,7 +244,7 @@ export const createEngineSession = (
     violate(reason: string) {
       // A refused CONNECT has been logged.
       if (!engineSession.isOver && reason !== UNDECIDED) logViolation(parts.log, source, reason)
-      engineSession.end(isOfUpstream(reason) ? 1011 : isForgivable(reason) ? 1001 : 1008)
+      engineSession.end(isOfUpstream(reason) ? 1011 : FORGIVABLE.has(reason) ? 1001 : 1008)
     },
     /** The transport is gone, so nothing more can be sent. */
     leave: () => leaveWith(false),
@@ -339,21 +339,25 @@ const logViolation = (log: Log, { requestId, route, upstream }: EngineSessionSou
 const isOfUpstream = (reason: string): boolean => reason.startsWith('upstream-')
 
 /**
- * Whether the client may connect again. A stock client that gives a CONNECT up before it is confirmed says nothing, and may send
- * another one (`connected-already`). Places for streams and memory become free again, and other processes may have some.
+ * After these the client may connect again. A stock client that gives a CONNECT up before it is confirmed says nothing, and may send
+ * another one (`connected-already`). Browsers and Node.js send a request again if its connection, kept from before, was reset, also
+ * while the first one is handled (`overlapping-…`). Places for streams and memory become free again, and other processes may have some.
  */
-const isForgivable = (reason: string | undefined): boolean =>
-  reason === 'client-gone' ||
-  reason === 'connected-already' ||
-  reason === 'too-many-streams' ||
-  reason === UNDECIDED ||
-  reason === NO_ROOM
+const FORGIVABLE: ReadonlySet<string | undefined> = new Set([
+  'client-gone',
+  'connected-already',
+  'overlapping-polls',
+  'overlapping-posts',
+  'too-many-streams',
+  UNDECIDED,
+  NO_ROOM
+])
 
 const isFinal = (code: number): boolean => code === 1008 || code === 4401 || code === 4403
 
 /** How to end a session whose request failed: with `code` if its client caused that; a slow or broken connection is no fault of its own. */
 export const endingAfter = (error: unknown, code: 1008 | 4401): number => {
   const isRefusal = error instanceof GatewayError && error.statusCode < 500
-  const isLost = isRefusal && (error.statusCode === RequestTimeout.statusCode || isForgivable(error.reason))
+  const isLost = isRefusal && (error.statusCode === RequestTimeout.statusCode || FORGIVABLE.has(error.reason))
   return isRefusal && !isLost ? code : 1001
 }

@@ -566,6 +566,8 @@ t.test('a stock client connects again, unless its access has ended or it broke a
     ['body-too-slow', again],
     ['client-gone', again],
     ['connected-already', again],
+    ['overlapping-posts', again],
+    ['overlapping-polls', again],
     ['malformed-payload', never],
     ['upstream-malformed-packet', again],
     ['malformed-packet', never]
