@@ -3,6 +3,7 @@ import { GatewayError } from '../errors.ts'
 import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { ACTOR, personNamed, withUsers } from './open-store.ts'
 import { ask, isTerminal, readAll } from './read-input.ts'
+import { plain } from './terminal.ts'
 
 export const addErase: Add = (program, define) =>
   define(program, 'erase', erase, 'remove the names, addresses, logins and sessions of a person for good', [
@@ -19,7 +20,7 @@ export const addErase: Add = (program, define) =>
 const erase = (cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<Report> =>
   withUsers(cli.environment, async users => {
     const { user } = await personNamed(users, name)
-    const person = `${user.username} (id ${user.id}, ${user.provider})`
+    const person = plain(`${user.username} (id ${user.id}, ${user.provider})`)
     // Some providers send no username; an empty answer confirms nothing.
     const [what, word] = user.username === '' ? ['id', `id:${user.id}`] : ['username', user.username]
     if (!yes && (await typed(cli, what, person)) !== word)

@@ -4,6 +4,7 @@ import type { StoredPerson, Users } from '../store/users.ts'
 import { profileName } from '../values/names.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { ACTOR, personNamed, refuseUnknownProfiles, withUsers } from './open-store.ts'
+import { plain } from './terminal.ts'
 
 interface GrantOptions {
   readonly profile: readonly string[]
@@ -54,7 +55,7 @@ const grant = ({ environment }: Cli, name: string, { profile, area }: GrantOptio
     const given = await users.areasFor(ACTOR, area)
     const { user: changed, disabled } = await addAccess(users, user.id, profiles, given)
     const person = `${changed.username} (id ${changed.id}, ${changed.provider})`
-    const done = `${person} now has ${changed.profiles.join(', ')} in ${changed.areas.join(', ')}.`
+    const done = plain(`${person} now has ${changed.profiles.join(', ')} in ${changed.areas.join(', ')}.`)
     return {
       found: disabled,
       json: { ...changed, disabled },

@@ -5,6 +5,7 @@ import { limitKeyOf } from '../values/addresses.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { loginLimits } from './command-settings.ts'
 import { ACTOR, personNamed, withUsers } from './open-store.ts'
+import { plain } from './terminal.ts'
 
 export const addUnlock: Add = (program, define) =>
   define(program, 'unlock', unlock, 'free an account or a client address that failed logins hold back', [
@@ -43,7 +44,7 @@ const unlocked = ({ id, username }: User, { logins, freed, heldAddresses }: Unlo
     json: { id, username, logins, freed, heldAddresses },
     text: ({ green, yellow }) =>
       [
-        green(first),
+        green(plain(first)),
         ...heldAddresses.map(({ address, until }) =>
           yellow(
             `The address ${address} is held back until ${until.toISOString()}, and no one can log in from it: free it with \`unlock ${address}\`.`
@@ -61,7 +62,7 @@ const listed = ({ accounts, addresses }: HeldBack): Report => ({
     [
       ...accounts.map(
         ({ username, userId, failures, until }) =>
-          `${username} (id ${userId})  ${counted(failures)}, ${until === null ? 'until a login succeeds' : `until ${until.toISOString()}`}`
+          `${plain(username)} (id ${userId})  ${counted(failures)}, ${until === null ? 'until a login succeeds' : `until ${until.toISOString()}`}`
       ),
       ...addresses.map(
         ({ address, provider, failures, until }) =>

@@ -129,6 +129,17 @@ t.test('on Postgres', async t => {
     t.match([fine.code, fine.json()], [0, { disabled: false }])
   })
 
+  await t.test('names that a provider has sent do not control the terminal', async t => {
+    const { user } = await users.syncPerson(person('9', { username: 'ivone\u001b[8m', provider: 'cloudidp' }))
+    const who = `id:${user.id}`
+    const printed = [
+      await portariaHere(['grant', who, '--profile', 'Agente', '--area', 'Sul'], { env }),
+      await portariaHere(['unlock', who], { env }),
+      await portariaHere(['erase', who, '--yes'], { env })
+    ]
+    for (const { code, stdout } of printed) t.match([code, stdout], [0, 'ivone\\u{1b}[8m (id '])
+  })
+
   await t.test('grant wants exactly one person', async t => {
     await users.syncPerson(person('joao'))
     await users.syncPerson(person('joao', { provider: 'cloudidp', issuer: 'https://idp.example' }))
