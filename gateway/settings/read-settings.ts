@@ -40,7 +40,7 @@ export const readSettings = (
   const warnings: string[] = []
   checkNames(reader, environment, warnings)
   const misspelt = [...warnings]
-  checkNode(reader, environment, execArgv)
+  checkNode(reader, environment, execArgv, warnings)
   checkEncoding(reader, warnings)
   const settings = readGateway(reader, environment, warnings)
   if (reader.mistakes.length === 0) return freeze(settings)

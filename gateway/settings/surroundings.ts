@@ -42,20 +42,27 @@ export const checkEncoding = (reader: Reader, warnings: string[]): void => {
 }
 
 /** Parser and TLS options of Node that disable what the gateway relies on. */
-export const checkNode = (reader: Reader, environment: Environment, execArgv: readonly string[]): void => {
+export const checkNode = (
+  reader: Reader,
+  environment: Environment,
+  execArgv: readonly string[],
+  warnings: string[]
+): void => {
   if (environment.NODE_TLS_REJECT_UNAUTHORIZED === '0') {
     reader.mistake('NODE_TLS_REJECT_UNAUTHORIZED', 'must not disable the verification of certificates')
   }
-  checkOptions(reader, 'NODE_OPTIONS', (environment.NODE_OPTIONS ?? '').match(/"(?:\\.|[^"])*"|\S+/g) ?? [])
-  checkOptions(reader, 'command line of node', execArgv)
+  checkOptions(reader, 'NODE_OPTIONS', (environment.NODE_OPTIONS ?? '').match(/"(?:\\.|[^"])*"|\S+/g) ?? [], warnings)
+  checkOptions(reader, 'command line of node', execArgv, warnings)
 }
 
-const checkOptions = (reader: Reader, place: string, options: readonly string[]): void => {
+const checkOptions = (reader: Reader, place: string, options: readonly string[], warnings: string[]): void => {
   // Node treats `_` like `-` in the names of its options.
   const flags = options.map(option => option.replaceAll('"', '').replaceAll('_', '-'))
   if (flags.some(flag => flag === '--insecure-http-parser')) {
     reader.mistake(place, 'must not contain --insecure-http-parser, which makes request smuggling possible')
   }
+  if (flags.some(flag => /^--inspect(?:-brk|-wait)?(?:=|$)/.test(flag)))
+    warnings.push(`${place} contains --inspect: whoever reaches the port of the debugger can run code in the gateway`)
   const at = flags.findLastIndex(flag => /^--max-http-header-size(?:=|$)/.test(flag))
   if (at === -1) return
   const size = flags[at]?.split('=')[1] ?? flags[at + 1]

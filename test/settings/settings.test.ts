@@ -640,6 +640,14 @@ t.test('REDIS_URL has a single, a Sentinel and a Cluster form', async t => {
     t.match(read({ REDIS_URL: url }).redis, expected, url)
 })
 
+t.test('a debugger that Node opens is worth a warning', async t => {
+  const warned = (NODE_OPTIONS: string) =>
+    read({ NODE_OPTIONS }).warnings.filter(warning => warning.includes('--inspect'))
+  t.match(warned('--inspect=0.0.0.0:9229'), [/^NODE_OPTIONS contains --inspect/])
+  for (const options of ['--inspect-port=0 --inspect-publish-uid=http', '--max-old-space-size=512'])
+    t.same(warned(options), [])
+})
+
 t.test('switches of Node that make it lax keep the gateway from starting', async t => {
   for (const [option, value = ''] of [
     ['--insecure-http-parser'],
