@@ -1,6 +1,7 @@
 // Resolves a host name once for all callers, with one thread at a time, and keeps the addresses of target names up to date.
 import dns, { type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
+import { isLoopbackHost } from '../values/addresses.ts'
 import { boundedMap } from '../values/bounded-map.ts'
 import { task } from '../values/contain.ts'
 
@@ -33,7 +34,10 @@ const MAX_NAMES = 1000
 // The C library's resolver, which the rest of the machine uses too: it knows /etc/hosts. It occupies one of the four
 // threads that files and cryptography also need, so each name is looked up by only one thread at a time.
 const resolveBySystem: ResolveAll = (name, done) =>
-  dns.lookup(name, { all: true }, (error, addresses) => done(error, addresses ?? []))
+  dns.lookup(name, { all: true, hints: hintsFor(name) }, (error, addresses) => done(error, addresses ?? []))
+
+/** Where the machine has no address of IPv6, those of a name would be targets that are always down. Loopback has both families. */
+export const hintsFor = (name: string): number => (isLoopbackHost(name) ? 0 : dns.ADDRCONFIG)
 
 export const createSharedLookup = (options: SharedLookupOptions = {}): LookupFunction => {
   const { resolve = resolveBySystem, now = () => performance.now() } = options

@@ -1,8 +1,9 @@
 // Targets that fail are passed over and come back slowly; names are looked up again.
 // DF-14, DF-22
+import dns from 'node:dns'
 import t from 'tap'
 import { watchTarget } from '../../gateway/upstream/health.ts'
-import { createSharedLookup, type ResolveAll } from '../../gateway/upstream/lookup.ts'
+import { createSharedLookup, hintsFor, type ResolveAll } from '../../gateway/upstream/lookup.ts'
 import { routesTo, startGateway } from '../support/gateway.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -190,6 +191,8 @@ t.test('a name is asked for once at a time, taken anew within 30 s, and kept whi
 })
 
 t.test('an upstream is reached by its name', async t => {
+  t.equal(hintsFor('app.internal'), dns.ADDRCONFIG, 'by addresses of families that the machine has')
+  t.equal(hintsFor('localhost'), 0)
   const { url, respond } = await startRawUpstream(t)
   respond(() => 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
   const world = await startGateway(t, { postgres, config: open([url.replace('127.0.0.1', 'localhost')]) })
