@@ -2,6 +2,7 @@
 import net from 'node:net'
 import type { RouteTable } from '../routes/route.ts'
 import { endpointOf, type Target, type Upstream } from '../routes/upstream.ts'
+import { isLoopbackHost } from '../values/addresses.ts'
 import { every } from '../values/contain.ts'
 import { createAddresses, sharedLookup } from './lookup.ts'
 import { createTargetPool, DIALLING, type Dialling, type Membership, type PoolParts, type TargetPool } from './pool.ts'
@@ -22,7 +23,9 @@ interface UpstreamsOptions {
   readonly dialling?: Dialling
 }
 
-const hasName = ({ socketPath, host }: Target): boolean => socketPath === undefined && net.isIP(host) === 0
+/** Of loopback, most backends use one of the two families: each connection finds which. */
+const hasName = ({ socketPath, host }: Target): boolean =>
+  socketPath === undefined && net.isIP(host) === 0 && !isLoopbackHost(host)
 
 /** Targets with the same key share connections and health. */
 const keyOf = (upstream: Upstream, target: Target): string => {

@@ -244,6 +244,18 @@ t.test('each address of a name is a target, and the name is followed', async t =
   t.same(urls(), [`${url} (127.0.0.2)`, `${url} (127.0.0.3)`], 'a resolver that is away changes nothing')
 })
 
+t.test('localhost is one target, whatever its addresses', async t => {
+  const { upstreams, upstream, target } = named(t, 9, ['127.0.0.1', '127.0.0.2'])
+  const own = { ...upstreamAt(), name: 'own', targets: [{ ...target, url: 'http://localhost:9', host: 'localhost' }] }
+  upstreams.retain(inUse(own, upstream))
+  const countOf = (name: string) => upstreams.status().find(one => one.name === name)?.targets.length
+  await until(() => countOf(upstream.name) === 2)
+  // Names are resolved one after the other.
+  upstreams.retain(inUse(own, { ...upstream, name: 'later', targets: [{ ...target, host: 'later.example' }] }))
+  await until(() => countOf('later') === 2)
+  t.equal(countOf('own'), 1)
+})
+
 t.test('of thousands of upstreams, an answer for one name looks at the targets of that name alone', async t => {
   let [looked, asked] = [0, 0]
   const many = Array.from({ length: 100 }, (_, i) => {
