@@ -304,6 +304,13 @@ t.test('a page of a named host logs in again in a pop-up, which closes itself, a
   t.equal(await page.evaluate('document.title'), 'unsaved')
   await page.reload()
   t.equal(await heading(page), 'maria /x')
+
+  await page.goto(at('b.localhost', '/x'))
+  await arrive(page, at('b.localhost', '/x'))
+  const open = `void window.open('${at('a.localhost', '/auth/login?popup=done')}')`
+  const [asked] = await Promise.all([page.waitForEvent('popup'), page.evaluate(open)])
+  await asked.locator('#who').waitFor()
+  t.notOk(asked.isClosed(), 'which would tell a page of another origin that somebody is logged in')
 })
 
 t.test('a login with the cloud provider leads back to the named host', async t => {

@@ -1,5 +1,5 @@
 // Sends people where they wanted to go after a login, never in a loop; or to their applications.
-import { isForHost, isPopup, returnTo } from './login-state.ts'
+import { isForHost, isPopup, isPopupDone, returnTo } from './login-state.ts'
 import { announce, ask, fact, keptToken } from './session.ts'
 import type { User } from './shapes.ts'
 
@@ -37,12 +37,22 @@ const handBack = (user: User, toAnyone: boolean): string | undefined => {
   return undefined
 }
 
+const isOpenedElsewhere = (): boolean => {
+  try {
+    return window.opener !== null && window.opener.document === undefined
+  } catch {
+    return true
+  }
+}
+
 /**
  * Whether this page is being left for good, or who owns the page that asked. A new login always leads on; an old one only if it
  * has not just been sent there.
  */
 export const leave = (user: User, { isFresh = false, toAnyone = false } = {}): boolean | { readonly owner: string } => {
   if (isPopup && !isForHost) {
+    // Nobody has logged in here: a page of another origin would learn, as this one closes, that somebody has a session.
+    if (isPopupDone && isOpenedElsewhere()) return false
     const owner = handBack(user, toAnyone)
     if (owner !== undefined) return { owner }
     window.close()

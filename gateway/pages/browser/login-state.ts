@@ -38,7 +38,7 @@ export const returnTo = safeReturnTo(begun?.returnTo ?? forHost, location.origin
 export const isForHost = returnTo?.startsWith('/auth/session?') === true
 export const isPopup = begun?.popup ?? query.has('popup')
 /** A login at PUBLIC_URL, begun by a page of this host, has given this host its session. */
-const isPopupDone = query.get('popup') === 'done'
+export const isPopupDone = query.get('popup') === 'done'
 /** The login form is shown even to people who are logged in. */
 const isAgain = query.get('again') === '1'
 /** These two show nothing without a token in their tab. */
