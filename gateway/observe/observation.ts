@@ -59,7 +59,7 @@ export const startObservation = async (settings: Settings, log: Logger) => {
     created ??= import('./metrics.ts').then(({ createMetrics }) => createMetrics(() => sources))
     return created
   }
-  const tracing = settings.otel ? (await import('./tracing.ts')).createTracing(settings.otelSampler) : undefined
+  const tracing = settings.otel ? (await import('./tracing.ts')).createTracing(settings.otelSampler, log) : undefined
   const ops = await openOps(settings.ops, metrics, () => readiness)
   const stopWatching = reportDescriptors(log)
 

@@ -1,5 +1,14 @@
 // Makes each request a span in its client's trace, exported in the background; not loaded without OTEL_*.
-import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import {
+  type Context,
+  DiagLogLevel,
+  diag,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace
+} from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import {
   defaultResource,
@@ -17,7 +26,10 @@ import {
 import type { Exchange } from '../http/exchange.ts'
 import { formatTraceparent, parseTraceparent } from '../http/trace-context.ts'
 import type { SamplerSettings } from '../settings/tracing.ts'
+import type { Log } from '../values/log.ts'
 import { VERSION } from '../values/package-files.ts'
+import { readRecord } from '../values/records.ts'
+import { seldom } from '../values/throttled-log.ts'
 import { outcomeOf } from './access-log.ts'
 import { redactText } from './redaction.ts'
 
@@ -52,8 +64,23 @@ const describe = (span: Span, exchange: Exchange) => {
   if (error.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR })
 }
 
+/** The exporter itself says nothing. What it could not send is given to OpenTelemetry's own log, as JSON. */
+const reportUnsent = (log: Pick<Log, 'warn'>): void => {
+  const say = seldom((failures, fault: unknown) =>
+    log.warn(
+      { reason: 'traces-unsent', failures, fault },
+      'traces could not be sent; check OTEL_EXPORTER_OTLP_ENDPOINT'
+    )
+  )
+  const quiet = () => undefined
+  const error = (text: string) => say(readRecord(text)?.message ?? text)
+  const options = { logLevel: DiagLogLevel.ERROR, suppressOverrideMessage: true }
+  diag.setLogger({ error, warn: quiet, info: quiet, debug: quiet, verbose: quiet }, options)
+}
+
 /** The exporter reads OTEL_EXPORTER_OTLP_*; the resource reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. */
-export const createTracing = ({ parentBased, ratio }: SamplerSettings) => {
+export const createTracing = ({ parentBased, ratio }: SamplerSettings, log: Pick<Log, 'warn'>) => {
+  reportUnsent(log)
   const root = new TraceIdRatioBasedSampler(ratio)
   const provider = new TracerProvider({
     resource: defaultResource()

@@ -276,3 +276,16 @@ t.test('with OTEL_* a request continues its client’s trace and is exported as 
   t.ok(bytes.includes('GET /open/*') && bytes.includes('GW_UNAUTHENTICATED') && bytes.includes('portaria'))
   t.notOk(bytes.includes('canary'))
 })
+
+t.test('the log says that traces could not be sent, and why', async t => {
+  const collector = http.createServer((_req, res) => res.writeHead(403).end())
+  const endpoint = `http://127.0.0.1:${await listen(t, collector)}`
+  process.env.OTEL_EXPORTER_OTLP_ENDPOINT = endpoint
+  t.teardown(() => {
+    delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT
+  })
+  const { world } = await startWorld(t, { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
+  await world.fetch('/open/x')
+  const line = await world.logged(({ reason }) => reason === 'traces-unsent')
+  t.match(line, { level: 40, failures: 1, fault: /Forbidden/, err: undefined })
+})
