@@ -59,7 +59,7 @@ const seeded = createRandom(37)
 const WORLDS = Array.from({ length: 300 }, () => worldOf(seeded))
 
 /** What `Host` may hold (RFC 3986 §3.2.2), less the comma. */
-const SHAPE = /^(?:[\w.~!$&'()*+;=%-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
+const SHAPE = /^(?:(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+|\[[\da-f:.]+\])(?::\d{1,5})?$/i
 
 /** The name in an authority, character by character; undefined: programs may read it in several ways. */
 const nameIn = (authority: string): string | undefined => {
@@ -193,10 +193,9 @@ const isBadHead = (asked: Asked): boolean => {
   const [host = '', ...more] = valuesOf(fields, 'host')
   const authority = /^https?:\/\/([^/?#\\]*)/i.exec(target)?.[1]
   const isElsewhere = asks === undefined && authority !== undefined && authority.toLowerCase() !== host.toLowerCase()
-  const isOdd = !SHAPE.test(host) || /%(?![\da-f]{2})/i.test(host)
   // An address without a host is none (RFC 9110 §4.2.1).
   const isUnusable = asks === 'uri' ? authority !== undefined : asks === 'url' && saidBy(asked) === undefined
-  return more.length > 0 || isOdd || isElsewhere || isUnusable
+  return more.length > 0 || !SHAPE.test(host) || isElsewhere || isUnusable
 }
 
 const SPELLED: readonly ((host: string) => string)[] = [
