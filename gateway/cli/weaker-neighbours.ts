@@ -1,7 +1,7 @@
-// Finds routes beside which a less strict one serves what people would expect to be covered: paths below, and other methods.
+// Finds routes beside which a less strict one serves what people would expect to be covered: other paths and other methods.
 
 import { type Complaint, complain, formatLocation } from '../route-files/complaint.ts'
-import { isFromFiles, type Route, type RouteTable } from '../routes/route.ts'
+import { forwardedPath, isFromFiles, type Route, type RouteTable } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
@@ -9,8 +9,39 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 const harm = (method: string): number => (['GET', 'HEAD', 'OPTIONS'].includes(method) ? 0 : method === 'DELETE' ? 2 : 1)
 
 /** Findings worth a look before the files are used; none is necessarily a mistake. */
-export const weakerNeighbours = (table: RouteTable): Complaint[] =>
-  table.routes.filter(isFromFiles).flatMap(route => [...belowExact(table, route), ...otherMethods(table, route)])
+export const weakerNeighbours = (table: RouteTable): Complaint[] => {
+  const routes = table.routes.filter(isFromFiles)
+  const ofUpstream = Map.groupBy(routes, ({ upstream }) => upstream?.name)
+  const prefixes = new Map([...ofUpstream].map(([name, group]) => [name, new Set(group.map(prefixOf))]))
+  return routes.flatMap(route => [
+    ...belowExact(table, route),
+    ...otherMethods(table, route),
+    ...otherPrefixes(table, route, [...(prefixes.get(route.upstream?.name) ?? [])].slice(0, MOST_PREFIXES))
+  ])
+}
+
+/** Of one upstream; beyond it, the first ones are tried. */
+const MOST_PREFIXES = 100
+
+const prefixOf = ({ stripPrefix = '' }: Route): string => stripPrefix
+
+/** With another `stripPrefix`, or without, another path of the gateway leads to the same one of the backend. */
+const otherPrefixes = (table: RouteTable, route: Route, prefixes: readonly string[]): Complaint[] => {
+  if (route.accept.includes('wider-paths')) return []
+  const behind = forwardedPath(route, probeOf(route))
+  const others = prefixes.filter(prefix => prefix !== prefixOf(route))
+  const [found] = others.flatMap(prefix => {
+    const path = prefix + behind
+    return matchesOf(table, route, route.methods ?? ['GET', 'POST'], path).flatMap(({ match: { route: other } }) => {
+      const isSame = other !== undefined && prefixOf(other) === prefix && sharesUpstream(other, route)
+      return isSame && isWeaker(other, route) ? [{ other, path }] : []
+    })
+  })
+  if (found === undefined) return []
+  const { other, path } = found
+  const message = `the less strict "${other.id}" at ${formatLocation(other.place)} leads to what "${route.id}" protects: ${path} reaches the backend as ${behind}, too; make that one as strict, or add "accept: [wider-paths]" if that is intended`
+  return [complain(route.place, message)]
+}
 
 /** Backends that match prefixes (nginx, PHP, Jetty) use the handler of `/api/admin` for `/api/admin/x` too. */
 const belowExact = (table: RouteTable, route: Route): Complaint[] => {

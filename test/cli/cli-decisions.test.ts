@@ -140,6 +140,14 @@ t.test('check names what a less strict route leaves open, unless it is usual or 
     [any('/api/open')],
     [[admin('/api/closed'), admin('/api/closed/*, methods: [GET, POST, PUT, PATCH, DELETE, OPTIONS]')]],
     [admin('/api/script.php')],
+    [
+      [admin('/admin/*'), any('/app/*, stripPrefix: /app')],
+      /less strict "\/app\/\*" at .*:\d+:5 leads to what "\/admin\/\*" protects: \/app\/admin\/0 reaches the backend as \/admin\/0/
+    ],
+    [admin('/old/api/:id, stripPrefix: /old'), /"\/api\/\*" at .* protects: \/api\/\S+ reaches the backend as \/api\//],
+    [[admin('/admin/*, accept: [wider-paths]'), any('/app/*, stripPrefix: /app')]],
+    [[admin('/admin/*'), admin('/app/*, stripPrefix: /app')]],
+    [[admin('/php/admin/*, stripPrefix: /php'), any('/php/*, stripPrefix: /php')]],
     ['{ path: /api/elsewhere, upstream: other, roles: [Admin] }']
   ]
   for (const [routes, warning] of rows) {
