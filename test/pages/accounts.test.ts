@@ -154,6 +154,11 @@ t.test('what the gateway refuses of a new service account is said beside the for
   await page.click('#new-client .main')
   await problem.getByText('must be an IP address or a CIDR block').waitFor()
   t.equal(await page.inputValue('#client-name'), 'twice')
+  const message = 'The areas, profiles and addresses are too many for a token'
+  const tooMany = { statusCode: 400, code: 'GW_BAD_REQUEST', message }
+  await page.route('**/auth/admin/clients', route => route.fulfill({ status: 400, json: tooMany }), { times: 1 })
+  await page.click('#new-client .main')
+  await problem.getByText('The server did not accept these values.').waitFor()
   await page.fill('#client-addresses', '')
   await page.click('#new-client .main')
   await page.locator('.secret').waitFor()

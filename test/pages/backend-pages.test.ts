@@ -1,13 +1,13 @@
 // Pages of backends in a real browser: whose session /auth/session.js shows there, when it is renewed, and how it ends; and with two
 // named hosts and PUBLIC_URL, one login for all, a cookie for each, and one end.
 // OA-07, AD-22
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { fillLogin, openContext, openPage } from '../support/browser.ts'
 import { shiftClocks } from '../support/clocks.ts'
 import { claimsOf } from '../support/login.ts'
 import { maria as cloudMaria, startOidcProvider } from '../support/oidc-provider.ts'
-import { expireToken, kept, logInAtProvider } from '../support/page-tabs.ts'
+import { expireToken, kept, logInAtProvider, putToken } from '../support/page-tabs.ts'
 import { callbackOf, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
 import { startRawUpstream } from '../support/raw-upstream.ts'
@@ -187,6 +187,27 @@ t.test('a token that has ended hides no session that the cookie holds', async t 
   await page.reload()
   t.same(await statesOf(page), ['active'])
   t.equal(await kept(page, 'authToken'), null)
+})
+
+t.test('a late answer about a token that has ended does not end the login that a pop-up brought meanwhile', async t => {
+  const { page } = await openServerPage(t)
+  const [token, held] = [(await kept(page, 'authToken')) ?? '', Promise.withResolvers<Route>()]
+  await statesOf(page)
+  const isByCookie = (route: Route) => route.request().headers().authorization === undefined
+  await page.route('**/auth/me', route => (isByCookie(route) ? held.resolve(route) : route.continue()))
+  await expireToken(page, token)
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  const late = await held.promise
+  await putToken(page, token)
+  const [looked] = await Promise.all([
+    page.waitForResponse(response => response.url().endsWith('/auth/me') && response.status() === 200),
+    late.fulfill({ status: 401, json: { code: 'GW_UNAUTHENTICATED' } })
+  ])
+  await looked.finished()
+  await page.evaluate(
+    `fetch('/auth/me', { headers: { authorization: 'Bearer ${token}' } }).then(answer => answer.text())`
+  )
+  t.same(await statesOf(page), ['active'])
 })
 
 t.test('a page on a device whose clock is ahead neither ends nor renews its session too early', async t => {

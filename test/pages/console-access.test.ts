@@ -1,5 +1,6 @@
 // Does the tasks of an Admin in the console: nothing is said to be saved that gives no access, lost, or overwritten unnoticed.
 import { readFile } from 'node:fs/promises'
+import type { Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { axeFindings, type OpenOptions } from '../support/browser.ts'
 import { startBrowserWorld } from '../support/pages-world.ts'
@@ -293,6 +294,53 @@ t.test('access is saved once, whatever a proxy makes of the ETag', async t => {
   await saveWith(() => '"elsewhere"', 'This conflicts with existing data.')
   t.same((await users.loadPerson(id))?.user.profiles, [], 'given, taken, and not given')
   await agente.click()
+})
+
+t.test('what is chosen and typed while a change is being saved stays', async t => {
+  /** Begins what sends this request, and returns what lets it go on. */
+  const hold = async (url: string, begin: () => Promise<unknown>) => {
+    const held = Promise.withResolvers<Route>()
+    await page.route(url, held.resolve, { times: 1 })
+    await begin()
+    const route = await held.promise
+    return () => route.continue()
+  }
+  const id = await newPerson('Davi')
+  await visit(`people/${id}`)
+  await page.check('input[value=Agente]')
+  const save = await hold('**/access', () => page.click('#access .main'))
+  await page.check('input[value=Supervisor]')
+  await save()
+  await said('Saved, but Davi has no access yet: an area is missing.')
+  t.ok(await page.isChecked('input[value=Supervisor]'))
+  t.ok(await page.locator('#unsaved').isVisible())
+  t.same((await users.loadPerson(id))?.user.profiles, ['Agente'])
+  await page.uncheck('input[value=Supervisor]')
+
+  await visit('areas')
+  await page.fill('#area-name', 'Oeste')
+  const create = await hold('**/auth/admin/areas', () => page.press('#area-name', 'Enter'))
+  await page.fill('#area-name', 'Leste')
+  await create()
+  await said('Area created.')
+  t.equal(await page.inputValue('#area-name'), 'Leste')
+  await page.fill('#area-name', '')
+})
+
+t.test('the keyboard opens a section with the focus in it, and removes one area after the other', async t => {
+  const id = await newPerson('Elsa')
+  await visit('areas')
+  await page.getByRole('link', { name: 'People' }).press('Enter')
+  await page.locator('#content:focus #search').waitFor()
+  await visit(`people/${id}`)
+  await page.locator('datalist option[value=Suporte]').waitFor({ state: 'attached' })
+  await addArea('gerAL')
+  await addArea('Suporte')
+  t.same(await page.locator('#access .chips bdi').allTextContents(), ['Geral', 'Suporte'], 'in whatever case')
+  for (const area of ['Geral', 'Suporte']) {
+    await page.getByRole('button', { name: `Remove the area ${area}` }).press('Enter')
+    await page.locator('#new-area:focus').waitFor()
+  }
 })
 
 t.test('unsaved changes are asked about before the view is left', async t => {

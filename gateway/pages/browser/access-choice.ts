@@ -3,7 +3,7 @@ import { useAll } from './console-data.ts'
 import { Waiting } from './console-parts.ts'
 import { Choice, Field } from './fields.ts'
 import { html, useState, type VNode } from './render.ts'
-import { groupsOf, type Named, type PersonItem } from './shapes.ts'
+import { groupsOf, includesName, type Named, type PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 
@@ -66,7 +66,8 @@ export const AccessChoice = (props: Props): VNode => {
   const onlyGranted = person?.areas.filter(area => groupWords(person, 'areas', area) !== '' && !areas.includes(area))
 
   const add = () => {
-    const name = wanted.trim()
+    const typed = wanted.trim().normalize('NFC')
+    const name = known?.includes(typed) ? typed : (known?.find(one => includesName([one], typed)) ?? typed)
     if (name === '' || areas.includes(name)) return setWanted('')
     // Without the list, the gateway validates it.
     if (known?.includes(name) === false) return onProblem(text('unknownArea'))
@@ -76,6 +77,8 @@ export const AccessChoice = (props: Props): VNode => {
   const remove = (name: string) => {
     const left = areas.filter(area => area !== name)
     onChange({ ...chosen, areas: left, areaPrincipal: main === name ? (left[0] ?? '') : main })
+    // The button goes, and the focus with it.
+    document.getElementById(`${prefix}new-area`)?.focus()
   }
   const addOnEnter = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.target instanceof HTMLInputElement)) return

@@ -80,7 +80,8 @@ const useAccess = ({ read, onDone }: Props) => {
   useUnsaved(isChanged)
   const rebase = (next: PersonRead) => {
     setBase(next)
-    setChoice(next.person.assigned)
+    // What has been chosen while it was being saved stays.
+    setChoice(now => (now === choice ? next.person.assigned : now))
     setConflict(undefined)
   }
   useEffect(() => {

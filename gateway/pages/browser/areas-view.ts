@@ -21,7 +21,8 @@ export const AreasView = (): VNode => {
   }
 
   const create = async () => {
-    if (await change('areas', 'POST', text('areaCreated'), { name: name.trim() }, text('areaTaken'))) setName('')
+    if (await change('areas', 'POST', text('areaCreated'), { name: name.trim() }, text('areaTaken')))
+      setName(now => (now === name ? '' : now))
   }
   const remove = ({ id, name }: Named) => {
     const run = () => change(`areas/${id}`, 'DELETE', text('areaDeleted'), undefined, text('areaGranted'))

@@ -41,7 +41,7 @@ const changesOf = (wish: ReturnType<typeof wishOf>, client: ClientItem) => {
 const problemWords = (answer: Answer<unknown>): string => {
   const { message } = answer.body as { message?: unknown }
   if (answer.code !== 'GW_BAD_REQUEST' || typeof message !== 'string') return problemOf(answer, text('nameTaken'))
-  if (message.includes('addresses')) return text('badAddress')
+  if (message.includes('addresses/')) return text('badAddress')
   return message.includes('expiresAt') ? text('badExpiry') : problemOf(answer)
 }
 

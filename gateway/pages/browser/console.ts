@@ -71,12 +71,16 @@ const usePlace = (content: { readonly current: HTMLElement | null }) => {
       }
       setPlace(placeOf(wanted))
       setMoves(now => now + 1)
-      content.current?.focus({ preventScroll: true })
-      window.scrollTo(0, 0)
     }
     window.addEventListener('hashchange', move)
     return () => window.removeEventListener('hashchange', move)
   }, [])
+  // Each move makes the content anew.
+  useEffect(() => {
+    if (moves === 0) return
+    content.current?.focus({ preventScroll: true })
+    window.scrollTo(0, 0)
+  }, [moves])
   return { place, moves, question }
 }
 

@@ -110,7 +110,9 @@ interface OtherProps {
 /** In a pop-up: the page that asked for the login belongs to somebody else. */
 export const OtherView = ({ user, owner, onOpen, onOwner }: OtherProps): VNode => {
   const names = { owner, name: user.name === '' ? user.username : user.name }
-  return html`<h1>${text('otherTitle')}</h1><p>${text('other', names)}</p>
+  const heading = useRef<HTMLHeadingElement>(null)
+  useEffect(() => heading.current?.focus(), [])
+  return html`<h1 ref=${heading} tabindex="-1">${text('otherTitle')}</h1><p>${text('other', names)}</p>
     <div class="actions"><button type="button" class="main" id="log-in-as-owner" onClick=${onOwner}>${text('logInAsOwner', names)}</button>
       <button type="button" id="open-as-me" onClick=${onOpen}>${text('openAsMe', names)}</button></div>`
 }

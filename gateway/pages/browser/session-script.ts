@@ -152,9 +152,10 @@ const plan = () => {
 const goOnByCookie = async (token: string): Promise<void> => {
   const answer = await send('/auth/me', { token: '' })
   if (isAway(answer)) return lookIn(MAX_WAIT_MS)
-  if (answer.status !== 200 && answer.code !== 'GW_TOKEN_STALE') return tell('ended')
   // A pop-up may have brought another one in the meantime.
-  if (keptToken() === token) forget()
+  if (keptToken() !== token) return look()
+  if (answer.status !== 200 && answer.code !== 'GW_TOKEN_STALE') return tell('ended')
+  forget()
   return look()
 }
 

@@ -153,8 +153,18 @@ type Logout =
   /** The login may live on; its token is kept. */
   | { readonly is: 'failed'; readonly answer: Answer<unknown> }
 
-/** Ends the login here and everywhere it is used. */
-export const logOut = async (user: Pick<User, 'id' | 'provider'>): Promise<Logout> => {
+let leaving: Promise<Logout> | undefined
+
+/** Ends the login here and everywhere it is used. On the way to the provider, a second click leads nowhere else. */
+export const logOut = (user: Pick<User, 'id' | 'provider'>): Promise<Logout> => {
+  leaving ??= endLogin(user).then(logout => {
+    if (logout.is === 'failed' || logout.url === undefined) leaving = undefined
+    return logout
+  })
+  return leaving
+}
+
+const endLogin = async (user: Pick<User, 'id' | 'provider'>): Promise<Logout> => {
   const body = user.provider === 'cloudidp' ? { provider: true } : undefined
   const leave = () => send<{ logoutUrl?: string }>('/auth/logout', { method: 'POST', body })
   const hadToken = keptToken() !== undefined
