@@ -18,18 +18,24 @@ import { writeAs } from './write-as.ts'
  * @param username as it was typed to confirm this
  */
 export const erasePerson = async (database: Database, actor: Actor, id: number, username: string): Promise<void> => {
-  const erased = { entries: 0, last: 0 }
-  // Now, because they go with the entries.
   const former = await readRows<{ name: string }>(database, FORMER_NAMES, [rowId(id)])
   const names = [username, ...former.map(({ name }) => name)]
-  for (let isFull = true; isFull; ) {
-    const portion = await database.write(async manager => {
-      await getErasable(manager, id, username)
-      return eraseFromAudit(manager, { id, names }, erased.last, PORTION)
-    })
-    erased.entries += portion.entries
-    erased.last = portion.last
-    isFull = portion.isFull
+  const erased = { entries: 0, last: 0 }
+  // First what only their names find: the former ones go with the person's own entries, so that the next attempt would not know them.
+  for (const whose of [
+    { id: NOBODY, names },
+    { id, names }
+  ]) {
+    erased.last = 0
+    for (let isFull = true; isFull; ) {
+      const portion = await database.write(async manager => {
+        await getErasable(manager, id, username)
+        return eraseFromAudit(manager, whose, erased.last, PORTION)
+      })
+      erased.entries += portion.entries
+      erased.last = portion.last
+      isFull = portion.isFull
+    }
   }
   await writeAs(database, actor, async manager => {
     await lockPeople(manager, [id])
@@ -46,6 +52,8 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
   })
 }
 
+/** Ids begin at 1. */
+const NOBODY = 0
 /** Entries of one transaction, which ends well within its deadline however many there are. */
 const PORTION = 2_000
 
