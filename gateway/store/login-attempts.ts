@@ -126,8 +126,8 @@ export const createServiceBinds = (database: Database, id: string) => ({
     if (row?.isOurs === true) return 'ours'
     return row === undefined || row.refusedForMs === null ? 'taken' : { refusedForMs: Math.max(1, row.refusedForMs) }
   },
-  /** The directory has accepted the account, or said nothing about it. */
-  release: () => readRows(database, REMOVE, [id]),
+  /** The directory has accepted the account, or said nothing about it. A refusal, of which a late turn did not know, stays. */
+  release: () => readRows(database, `${REMOVE} AND kind = 'open'`, [id]),
   refuse: (pauseMs: number) => readRows(database, FAIL, [id, 'service', '', '', '', 'failed', interval(pauseMs)])
 })
 

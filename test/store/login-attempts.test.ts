@@ -286,3 +286,12 @@ t.test('a bind that another process has just begun is awaited, not taken for a r
   })
   t.equal(await turn, 'taken')
 })
+
+t.test('a turn to bind that is given back late leaves what the directory has refused since', async t => {
+  const { database } = await openStore(t, postgres)
+  const binds = createServiceBinds(database, randomUUID())
+  t.equal(await binds.begin(60_000), 'ours')
+  await binds.refuse(60_000)
+  await binds.release()
+  t.match(await binds.begin(60_000), { refusedForMs: Number })
+})
