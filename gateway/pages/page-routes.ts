@@ -48,9 +48,16 @@ const FIVE_MINUTES = 'public, max-age=300'
 
 const APPS_SCHEMA = {
   summary: 'The applications that you may open: a page, or a list with Accept: application/json',
-  produces: ['text/html', 'application/json'],
   response: {
-    200: object({ items: array(object({ name: string, description: string, icon: string, url: string })) })
+    200: {
+      description: 'The page, or the list',
+      content: {
+        'text/html': { schema: string },
+        'application/json': {
+          schema: object({ items: array(object({ name: string, description: string, icon: string, url: string })) })
+        }
+      }
+    }
   }
 }
 

@@ -159,6 +159,8 @@ t.test('the API describes itself', async t => {
   const callback = body.paths['/auth/oauth/cloudidp/callback'].get
   t.same(callback.parameters.map(({ name }: { name: string }) => name).sort(), ['code', 'error', 'iss', 'state'])
   t.same(Object.keys(callback.responses), ['302', 'default'])
+  const apps = body.paths['/auth/apps'].get.responses[200].content
+  t.same([apps['text/html'].schema.type, apps['application/json'].schema.type], ['string', 'object'])
   const token = body.paths['/auth/token'].post
   t.same(Object.keys(token.requestBody.content), ['application/x-www-form-urlencoded'])
 })
