@@ -1,17 +1,18 @@
-// Compares test lines that pass with what a running gateway answers to the same requests and Socket.IO events.
+// Compares test lines that pass, and what `explain` says, with what a running gateway does with the same requests and Socket.IO events.
 import { createServer } from 'node:http'
 import { Server, type Socket } from 'engine.io'
 import type { Test } from 'tap'
 import WebSocket from 'ws'
 import { readTable } from '../../../gateway/cli/read-routes.ts'
+import { explain } from '../../../gateway/explain/explain.ts'
 import { runRouteTests } from '../../../gateway/route-files/test-lines.ts'
 import { atOnce } from '../../../gateway/routes/in-parts.ts'
 import type { RouteTable } from '../../../gateway/routes/route.ts'
 import { startGateway, type World } from '../../../test/support/gateway.ts'
 import { listen } from '../../../test/support/ports.ts'
 import { closeSoon } from '../../../test/support/socketio-upstream.ts'
-import { createRandom, type Fuzz } from '../mutate.ts'
-import { addressed, describe, SETTINGS, wordsOf } from './compare.ts'
+import { createRandom, type Fuzz, type Random } from '../mutate.ts'
+import { addressed, askerOf, describe, SETTINGS, wordsOf } from './compare.ts'
 import { findRoute, hostsOf, isOutside, listsNamespace, type Person, type RouteSpec, routesAt } from './model.ts'
 import {
   type AskedEvent,
@@ -45,7 +46,7 @@ const startUpstream = async (t: Pick<Test, 'teardown'>): Promise<string> => {
   )
   const server = createServer((request, response) => {
     if (request.url?.includes('EIO=4')) engine.handleRequest(request as never, response)
-    else response.writeHead(SERVED).end()
+    else response.writeHead(SERVED, { 'x-received': request.url }).end()
   })
   server.on('upgrade', (request, socket, head) => engine.handleUpgrade(request as never, socket, head))
   const port = await listen(t, server)
@@ -68,14 +69,15 @@ const answerTo = async (
   { method, path, address, host }: AskedRequest,
   token: string | undefined,
   isExternal: boolean
-): Promise<string> => {
+): Promise<{ outcome: string; received: string | undefined }> => {
   const asked = `X-Forwarded-Method: ${method}\r\nX-Forwarded-Uri: ${path}\r\nX-Forwarded-Host: ${host}\r\n`
   const [target, fields] = isExternal ? ['GET /auth/forward', asked] : [`${method} ${path}`, '']
-  const { status } = await world.raw(
+  const { status, headers } = await world.raw(
     `${target} HTTP/1.1\r\nHost: ${isExternal ? 'gateway.test' : host}\r\nX-Forwarded-For: ${address ?? ELSEWHERE}\r\n${fields}${bearer(token)}\r\n`,
     { head: method === 'HEAD' && !isExternal }
   )
-  return status === SERVED || (isExternal && status === 200) ? 'allow' : String(status)
+  const outcome = status === SERVED || (isExternal && status === 200) ? 'allow' : String(status)
+  return { outcome, received: headers['x-received'] }
 }
 
 /** The same host as clients may write it, or one that no route names. */
@@ -131,11 +133,18 @@ const tokensFor = async (world: World) => {
 }
 
 /** Counts differ from decisions, and two routes with the same namespace from each other. */
-const asked = (table: Table): Table => {
+const asked = (table: Table, random: Random): Table => {
   const first = table.find(({ socketio }) => socketio !== undefined)
   return table
     .filter(route => route.socketio === undefined || route === first)
-    .map(({ rateLimit: _, ...route }) => route)
+    .map(({ rateLimit: _, ...route }) => ({ ...route, ...prefixOf(route, random) }))
+}
+
+/** Backends of most applications know nothing of the first segment. */
+const prefixOf = ({ path, upstream, socketio }: RouteSpec, random: Random): { stripPrefix?: string } => {
+  const [, first = ''] = /^\/([^/:*]+)(?=\/|$)/.exec(path) ?? []
+  const isStripped = first !== '' && upstream !== undefined && socketio === undefined && random.below(2) === 0
+  return isStripped ? { stripPrefix: `/${first}` } : {}
 }
 
 /** Returns the number of tables, and of lines. */
@@ -149,7 +158,7 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, o
   let done = 0
   let lines = 0
   for (; goesOn(done); done++) {
-    const routes = asked(tableOf(random))
+    const routes = asked(tableOf(random), random)
     world.writeRoutes({ upstreams: { up: { url } }, profiles: PROFILES, routes: [...routes] })
     await world.gateway.reload()
     const table = await readTable(world.folder)
@@ -174,7 +183,20 @@ export const fuzzTestLines = async (t: Pick<Test, 'teardown'>, { seed, goesOn, o
       // A line about a method that neither routes of this gateway nor external ones have does not say who asks.
       if (isExternal && !meant.every(({ external }) => external === true)) continue
       const answer = answerTo(world, { ...request, host: spelled(request.host) }, tokens.get(person), isExternal)
-      await compare(`${addressed(request)} as ${wordsOf({ ...person, address: request.address })}`, answer)
+      const line = `${addressed(request)} as ${wordsOf({ ...person, address: request.address })}`
+      await compare(
+        line,
+        answer.then(({ outcome }) => outcome)
+      )
+      const asker = askerOf({ ...person, address: request.address }, table)
+      const { forwarded } = explain(
+        table,
+        { ...request, target: request.path, asker },
+        { cloudUnassignedMayPass: false }
+      )
+      const { received } = await answer
+      if (received !== forwarded)
+        onFault(`${line} reaches the backend as ${received}, explained as ${forwarded}`, describe(routes))
     }
     const chat = routes.find(({ socketio }) => socketio !== undefined)
     const event = eventOf(random)
