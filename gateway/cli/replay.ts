@@ -218,7 +218,8 @@ const decisionOf = ({ decision, code }: Entry): Decision['decision'] | undefined
 
 // A preflight is checked by the method that it requests, which the line does not contain. It may be forwarded, and never has a token.
 const isPreflight = ({ method, reason, user }: Entry, past: Decision['decision']): boolean =>
-  reason === 'preflight' || (method === 'OPTIONS' && past === 'allow' && user === undefined)
+  reason === 'preflight' ||
+  (method === 'OPTIONS' && user === undefined && (past === 'allow' || reason === 'address' || reason === 'lax-reading'))
 
 /** Where a COPY or MOVE wrote to; what the Engine.IO protocol, or Max-Forwards, does not allow; a # in the query; what the log encodes. */
 const OTHER_REASONS: readonly unknown[] = [

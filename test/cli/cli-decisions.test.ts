@@ -66,7 +66,8 @@ t.test('what neither routes nor roles decided is no change at a replay with the 
         { path: '/traced', upstream: 'up', public: true, methods: ['TRACE'] },
         { path: '/open', upstream: 'up', public: true, methods: ['GET'] },
         { path: '/files/*', upstream: 'up', public: true },
-        { path: '/api/*', upstream: 'up' }
+        { path: '/api/*', upstream: 'up' },
+        { path: '/api/office', upstream: 'up', methods: ['GET'], from: ['10.0.0.0/8'] }
       ]
     }
   })
@@ -77,6 +78,8 @@ t.test('what neither routes nor roles decided is no change at a replay with the 
   const preflight = { origin: 'https://app.example', 'access-control-request-method': 'GET' }
   const answer = await world.fetch('/open', { method: 'OPTIONS', headers: preflight })
   t.equal(answer.status, 200, 'as the backend answers it')
+  const refused = await world.fetch('/api/office', { method: 'OPTIONS', headers: preflight })
+  t.equal(refused.status, 403, 'for the address, by the route of the method that the preflight asks for')
   t.equal((await world.raw('GET /api/2?a#b HTTP/1.1\r\nHost: gw\r\n\r\n')).status, 400, 'for what is in the query')
   t.equal(
     (await world.raw('GET /api/\xc3\xa9 HTTP/1.1\r\nHost: gw\r\n\r\n')).status,
@@ -85,14 +88,23 @@ t.test('what neither routes nor roles decided is no change at a replay with the 
   )
   const long = `/api/${'x'.repeat(300)}`
   t.equal((await world.fetch(`${long}//`)).status, 400, 'for what the log no longer shows')
-  for (const path of ['/files/1', '/socket.io/', '/traced', '/open', '/api/2', '/api/%C3%A9', long.slice(0, 256)])
+  for (const path of [
+    '/files/1',
+    '/socket.io/',
+    '/traced',
+    '/open',
+    '/api/office',
+    '/api/2',
+    '/api/%C3%A9',
+    long.slice(0, 256)
+  ])
     await world.logged(line => line.path === path)
   const line = { msg: 'request', method: 'GET', path: '/api/1', route: '/api/*', decision: 'allow' }
   const left = JSON.stringify({ ...line, reason: 'client-gone', ip: '127.0.0.1', ms: 3 })
   const { code, json } = await portaria(['replay', '-', '--config', world.folder, '--json'], {
     input: `${world.logText()}${left}\n`
   })
-  t.match(json(), { changes: only(), decisions: 0, other: 8 })
+  t.match(json(), { changes: only(), decisions: 0, other: 9 })
   t.equal(code, 0)
 })
 
