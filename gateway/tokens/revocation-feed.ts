@@ -1,5 +1,6 @@
 // Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
 import { setImmediate as breath } from 'node:timers/promises'
+import { inTurns } from '../routes/in-parts.ts'
 import { coalesce } from '../values/coalesce.ts'
 import { every, task } from '../values/contain.ts'
 import type { Log } from '../values/log.ts'
@@ -85,7 +86,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
 
   /** Another server answers, or the database was restored: what it does not know is written back before it is believed. */
   const replaceAll = async (read: StateRead) => {
-    const lost = revocations.missingFrom(read)
+    const lost = await inTurns(revocations.missingFrom(read))
     if (lost.tokens.length + lost.people.length > 0) {
       await source.restore(lost)
       log.warn(
@@ -98,7 +99,7 @@ export const startRevocationFeed = async (options: FeedOptions) => {
       for (const { tokens } of news) for (const { hash } of tokens) hashes.add(hash)
       personalTokens.learn(news)
     }
-    revocations.replace(read, lost)
+    await inTurns(revocations.replace(read, lost))
     await source.readLiveTokens(undefined, learn, 0)
     personalTokens.retain(hashes)
   }

@@ -1,5 +1,6 @@
 // Keeps this instance's knowledge of ended tokens and changed people, which every request checks without a lookup.
 import type { Identity } from '../identity.ts'
+import { inParts, type Parts } from '../routes/in-parts.ts'
 
 export type TokenState = 'valid' | 'stale' | 'revoked'
 
@@ -122,26 +123,33 @@ export const createRevocations = (now: () => number = Date.now) => {
       if (changed.length > 0) tell(changed)
     },
     /** What is known here and missing from a complete state, which was read at `nowS` by the database's clock. */
-    missingFrom(state: News & { readonly nowS: number }): Lost {
-      const [found, people] = [new Set(state.tokens?.map(({ jti }) => jti)), new Map<number, PersonVersion>()]
-      for (const person of state.versions ?? []) people.set(person.userId, person)
-      return {
-        tokens: [...tokens]
-          .filter(([jti, expiresAt]) => expiresAt > state.nowS && !found.has(jti))
-          .map(([jti, expiresAt]) => ({ jti, expiresAt })),
-        people: [...versions.values()].filter(known => {
-          const person = people.get(known.userId)
-          return known.version > (person?.version ?? 0) || known.lowestAccepted > (person?.lowestAccepted ?? 0)
-        })
-      }
+    *missingFrom(state: News & { readonly nowS: number }): Parts<Lost> {
+      // What is heard meanwhile is not lost.
+      const before = { ids: [...tokens.keys()], people: [...versions.values()] }
+      const [found, people] = [new Set<string>(), new Map<number, PersonVersion>()]
+      yield* inParts(state.tokens ?? [], ({ jti }) => void found.add(jti))
+      yield* inParts(state.versions ?? [], person => void people.set(person.userId, person))
+      const lost = { tokens: [] as RevokedToken[], people: [] as (PersonVersion & LostPerson)[] }
+      yield* inParts(before.ids, jti => {
+        const expiresAt = tokens.get(jti) ?? 0
+        if (expiresAt > state.nowS && !found.has(jti)) lost.tokens.push({ jti, expiresAt })
+      })
+      yield* inParts(before.people, known => {
+        const { version = 0, lowestAccepted = 0 } = people.get(known.userId) ?? {}
+        if (known.version > version || known.lowestAccepted > lowestAccepted) lost.people.push(known)
+      })
+      return lost
     },
     /** Replaces what is lost by a complete state; what is lost goes on ending the tokens issued before it was. */
-    replace(state: News, lost: Lost): void {
-      for (const token of state.tokens ?? []) learnToken(token)
-      // What was heard since the state was read stays.
-      for (const person of lost.people) if (versions.get(person.userId) === person) versions.delete(person.userId)
-      for (const person of state.versions ?? []) learnVersion(person)
-      for (const person of [...lost.people, ...(state.lost ?? [])]) learnLost(person)
+    *replace(state: News, lost: Lost): Parts<void> {
+      yield* inParts(state.tokens ?? [], learnToken)
+      yield* inParts(lost.people, person => {
+        learnLost(person)
+        // What was heard since the state was read stays.
+        if (versions.get(person.userId) === person) versions.delete(person.userId)
+      })
+      yield* inParts(state.versions ?? [], learnVersion)
+      yield* inParts(state.lost ?? [], learnLost)
       tell([...tokens.keys(), ...versions.keys(), ...lostPeople.keys()])
     },
     /** Called after each `learn` that changed something. */

@@ -1,5 +1,6 @@
 // What a process hears and reads about ended tokens and about keys: at once, in time, and again after a failure.
 import { mock } from 'node:test'
+import { setImmediate as setTurn } from 'node:timers'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startAssertionFeed } from '../../gateway/tokens/assertions.ts'
@@ -44,12 +45,14 @@ const startFeed = async (t: Test, options: Partial<FeedOptions> = {}, first: Par
   const revocations = createRevocations(() => NOW_S * 1000)
   const told: Changed[] = []
   revocations.onChange(changed => void told.push(changed))
-  const state = { reads: 0, purges: 0, isAway: false, ...READ, ...first }
+  const hooks = { onRead: () => {}, onRestore: () => {} }
+  const state = { reads: 0, purges: 0, isAway: false, ...hooks, ...READ, ...first }
   const asked: unknown[] = []
   const { lines, log } = createLogLines()
   let on: Parameters<FeedOptions['source']['listen']>[0] | undefined
   const read = async () => {
     state.reads++
+    state.onRead()
     if (state.isAway) throw new Error('away')
     const { tokens, at, nowS, mayLag, isComplete: complete } = state
     return { tokens, versions: [], cursor: `after ${state.reads}`, at, nowS, complete, mayLag }
@@ -60,7 +63,10 @@ const startFeed = async (t: Test, options: Partial<FeedOptions> = {}, first: Par
       loadRevocations: read,
       changesSince: read,
       readLiveTokens: async (cursor, _learn, ageMs) => void asked.push([cursor, ageMs]),
-      restore: async lost => void restored.push(lost),
+      async restore(lost) {
+        restored.push(lost)
+        state.onRestore()
+      },
       async purgeExpired() {
         state.purges++
         if (state.isAway) throw new Error('away')
@@ -117,6 +123,36 @@ t.test('requests go on while hundreds of thousands of changes are learned', asyn
   t.equal(revocations.size(), state.tokens.length)
   await feed.close()
 })
+
+t.test(
+  'requests go on while hundreds of thousands of changes are compared with those of a restored database',
+  async t => {
+    const { feed, revocations, state, hear } = await startFeed(t)
+    let turns = 0
+    let isOver = false
+    const count = () => {
+      turns++
+      if (!isOver) setTurn(count)
+    }
+    const at: number[] = []
+    state.tokens = Array.from({ length: 200_000 }, (_, n) => ({ jti: `${n}`, expiresAt: NOW_S + 60 }))
+    await feed.catchUp()
+    await hear({ kind: 'token', jti: 'lost', expiresAt: NOW_S + 60 })
+    state.isComplete = true
+    state.onRead = () => {
+      at.push(turns)
+      setTurn(count)
+    }
+    state.onRestore = () => void at.push(turns)
+    await feed.catchUp()
+    isOver = true
+    const [read = 0, restored = 0] = at
+    t.ok(restored - read > 1, 'while it is compared')
+    t.ok(turns - restored > 1, 'while it is learned')
+    t.equal(revocations.isRevoked('lost'), true)
+    await feed.close()
+  }
+)
 
 t.test('changes are read every two seconds, twice a second while none is heard, and not after the end', async t => {
   for (const [mostStalenessMs, everyMs] of [

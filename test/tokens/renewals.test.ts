@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { GatewayError } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
+import { atOnce } from '../../gateway/routes/in-parts.ts'
 import { createAccessTokens, fitsToken } from '../../gateway/tokens/access-token.ts'
 import { createPersonalTokens, hashPersonalToken } from '../../gateway/tokens/personal-tokens.ts'
 import { createRenewLogin } from '../../gateway/tokens/renew-login.ts'
@@ -164,11 +165,11 @@ t.test('what a fail-over has lost stays ended, what was issued after it is good'
     ],
     nowS
   }
-  const lost = revocations.missingFrom(found)
+  const lost = atOnce(revocations.missingFrom(found))
   const ids = [lost.tokens.map(({ jti }) => jti), lost.people.map(({ userId }) => userId)]
   t.same(ids, [['lost'], [7, 8, 10]], 'what has expired, or is known there too, is not lost')
   revocations.learn({ versions: [{ userId: 10, version: 9, lowestAccepted: 9 }] })
-  revocations.replace(found, lost)
+  atOnce(revocations.replace(found, lost))
   t.same([revocations.isRevoked('lost'), revocations.isRevoked('kept')], [true, true])
   t.same([state(3, NOW_S), state(4, NOW_S), state(3, NOW_S + 1)], ['revoked', 'stale', 'valid'])
   t.same([state(0, NOW_S, 8), state(2, NOW_S + 1, 8)], ['revoked', 'valid'], 'of a person who has changed since')
