@@ -56,7 +56,8 @@ const POLL_MS = 2000
 const LEAST_POLL_MS = 50
 /** While no change is heard. */
 const DEAF_POLL_MS = 500
-const PURGE_EVERY_MS = 60 * 60 * 1000
+/** Also by a process that does not live for an hour. */
+const PURGE_EVERY_MS = 10 * 60 * 1000
 /** Postgres has written what was done before, also where no commit waited for it: three times wal_writer_delay (200 ms). */
 const WRITTEN_MS = 2000
 /** What is learned at once, within some milliseconds: hundreds of thousands would stop all requests for half a second. */
