@@ -280,6 +280,26 @@ t.test('a late answer about an earlier login does not end the one that a page go
   t.equal(await kept(page, 'authToken'), token)
 })
 
+t.test('a late answer about the cookie does not end the login that a pop-up has brought meanwhile', async t => {
+  const page = await openTab(t)
+  const token = await logIn(page, world.origin)
+  await page.goto(`${world.origin}/auth/apps`)
+  t.equal(await seen(page), 'apps')
+  await expireToken(page, token)
+  const late: Route[] = []
+  await page.route('**/auth/refresh', route => late.push(route), { times: 1 })
+  const other = await page.context().newPage()
+  const newToken = await putLogin(other, world.origin, 'maria')
+  await other.evaluate("new BroadcastChannel('portaria.session').postMessage({ kind: 'login', userId: 0 })")
+  await until(() => late.length > 0)
+  await putToken(page, newToken)
+  const isRead = page.waitForResponse('**/auth/apps')
+  await late[0]?.fulfill({ status: 401, json: { code: 'GW_TOKEN_REVOKED' } })
+  await isRead
+  t.equal(await seen(page), 'apps')
+  t.equal(await kept(page, 'authToken'), newToken)
+})
+
 t.test('a page for which a cookie is enough goes on with it when the token of its tab ends', async t => {
   const context = await openContext(t, browser, [world.origin])
   const [page, other] = [await context.newPage(), await context.newPage()]

@@ -83,8 +83,7 @@ const App = (): VNode => {
     if (user.accessStatus === 'assigned') return stopHearing
     const take = async (answer: Awaited<ReturnType<typeof refresh>>) => {
       if (answer.status === 401) {
-        const token = keptToken()
-        if ((await goOnByCookie(user)) || keptToken() !== token) return
+        if (await goOnByCookie(user)) return
         forget()
         return out({ key: 'ended', isError: false })
       }

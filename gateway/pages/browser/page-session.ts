@@ -65,15 +65,18 @@ const cookieSession = async (otherwise: PageSession): Promise<PageSession> => {
   return { is: 'cookie', user: answer.body.user }
 }
 
-/** Requests by cookie, such as those of other tabs, renew the cookie but not the token of this tab, which then ends. */
+/**
+ * Requests by cookie, such as those of other tabs, renew the cookie but not the token of this tab, which then ends. True: this tab goes
+ * on, by the cookie or with another token, which a pop-up has brought in the meantime.
+ */
 export const goOnByCookie = async ({ id }: Pick<User, 'id'>): Promise<boolean> => {
   const token = keptToken()
   if (fact('browser-session') !== 'true' || token === undefined) return false
   const answer = await send<{ user: User }>('/auth/refresh', { method: 'POST', token: '' })
+  if (keptToken() !== token) return true
   if (answer.status !== 200 || answer.body.user.id !== id) return false
   noteLife(answer)
-  // A pop-up may have brought another one in the meantime.
-  if (keptToken() === token) forget()
+  forget()
   return true
 }
 
