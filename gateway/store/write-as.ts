@@ -22,9 +22,10 @@ export const writeAs = <T>(
     patienceMs
   )
 
-// What a fail-over has lost raises versions too, but ends nothing.
+// What a fail-over has lost raises versions too, but ends nothing. A token of others may bear a version that no column holds.
 const ENDED = `
-  SELECT FROM users u WHERE u.id = $1 AND u.access_version > $2 AND (u.lowest_accepted_version > $2 OR NOT EXISTS (
+  SELECT FROM users u
+  WHERE u.id = $1 AND u.access_version > $2::bigint AND (u.lowest_accepted_version > $2::bigint OR NOT EXISTS (
     SELECT FROM profiles p WHERE p.name = 'Admin' AND p.id IN (
       SELECT profile_id FROM user_profiles WHERE user_id = u.id
       UNION SELECT profile_id FROM granted_profiles WHERE user_id = u.id)))`
