@@ -35,11 +35,14 @@ export const withEnvFile = (environment: Environment, given: string | undefined,
   throw new EnvFileError(`The value of ${open} in ${path} (--env-file) takes further settings in: close its quote`)
 }
 
-/** NAME and NAME_FILE are one setting. */
+/** A secret and its `_FILE` are one setting. */
 const withoutOverruled = (values: Environment, environment: Environment): Environment => {
-  const isOverruled = (name: string) =>
-    (environment[name.endsWith('_FILE') ? name.slice(0, -'_FILE'.length) : `${name}_FILE`] ?? '').trim() !== ''
-  return Object.fromEntries(Object.entries(values).filter(([name]) => !isOverruled(name)))
+  const isGiven = (name: string) => (environment[name] ?? '').trim() !== ''
+  const others = VARIABLES.filter(({ secret }) => secret === true).flatMap(({ name }) => [
+    ...(isGiven(name) ? [`${name}_FILE`] : []),
+    ...(isGiven(`${name}_FILE`) ? [name] : [])
+  ])
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !others.includes(name)))
 }
 
 const SETTING = `\\s*(?:export\\s+)?(?:${VARIABLES.map(({ name }) => name).join('|')})(?:_FILE)?\\s*=`

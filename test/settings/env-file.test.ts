@@ -27,9 +27,12 @@ t.test('what the environment sets counts, the file adds the rest, and the defaul
   const file = join(folder, 'env')
   t.same(withEnvFile({ A: 'own', E: 'x' }, file), { A: 'own', B: 'two words', D: '', E: 'x' })
   t.same(withEnvFile({ A: '' }, undefined, file), { A: '', B: 'two words', D: '' }, 'an empty variable is set')
-  t.same(withEnvFile({ B_FILE: '/b' }, file), { A: '1', B_FILE: '/b', D: '' }, 'a secret and its file are one setting')
-  writeFileSync(join(folder, 'secrets'), 'A_FILE=/a\nB_FILE=/b\n')
-  t.same(withEnvFile({ A: 'own', B: '' }, join(folder, 'secrets')), { A: 'own', B: '', B_FILE: '/b' })
+  const secrets = { JWT_SECRET: 'x', REDIS_URL_FILE: '/redis', DATABASE_URL_FILE: '/db', TLS_CERT_FILE: '/tls' }
+  const named = Object.entries(secrets).map(([name, value]) => `${name}=${value}\n`)
+  writeFileSync(join(folder, 'secrets'), named.join(''))
+  const { JWT_SECRET, REDIS_URL_FILE, ...rest } = secrets
+  const own = { JWT_SECRET_FILE: '/jwt', REDIS_URL: 'own', DATABASE_URL: '', TLS_CERT: 'of another program' }
+  t.same(withEnvFile(own, join(folder, 'secrets')), { ...rest, ...own }, 'a secret and its file are one setting')
   t.same(withEnvFile({ A: 'own' }, undefined, join(folder, 'none')), { A: 'own' })
   t.same(withEnvFile({ A: 'own' }, undefined, join(folder, 'folder')), { A: 'own' }, 'such as a Python environment')
   t.same(withEnvFile({ A: 'own' }, undefined), { A: 'own' })
