@@ -52,7 +52,7 @@ const LINES: readonly (readonly [RegExp, string])[] = [
   [/^(?!\s*(?:#|$|export\b))[^=]*$/, 'is not NAME=value'],
   // Node.js takes it for the beginning of a comment; Docker Compose and systemd, which read the same file, for a part of the value.
   [
-    new RegExp(`^${SETTING}\\s*[^'"\`#\\s](?:[^#]*[^#\\s])?#`),
+    new RegExp(`^${SETTING}(?:\\s*[^'"\`#\\s](?:[^#]*[^#\\s])?)?#`),
     'has a # in its value: put the value between single quotes'
   ]
 ]
