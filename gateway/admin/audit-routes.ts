@@ -1,8 +1,8 @@
 // Lists audit entries for Admins, newest first, and exports them as CSV.
 import { BadRequest } from '../errors.ts'
 import { type Asked, type Endpoints, pagingProperties } from '../http/own-requests.ts'
-import { inParts, inTurns, type Parts } from '../routes/in-parts.ts'
 import type { AuditFilter, AuditItem } from '../store/audit-list.ts'
+import { inParts, inTurns, type Parts } from '../values/in-parts.ts'
 import { optional, textUpTo } from '../values/json-schema.ts'
 import type { AdminParts } from './admin-parts.ts'
 import { auditItemSchema, readTime, timeProperty } from './admin-schemas.ts'

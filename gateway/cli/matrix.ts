@@ -1,9 +1,9 @@
 // Prints a table of all routes and kinds of people that shows who may pass where.
 import { distinguishedBy, matrixRows } from '../explain/access-matrix.ts'
 import { formatLocation } from '../route-files/complaint.ts'
-import { atOnce } from '../routes/in-parts.ts'
 import { isFromFiles } from '../routes/route.ts'
 import { formatNetwork } from '../values/addresses.ts'
+import { atOnce } from '../values/in-parts.ts'
 import type { Add, Cli, Report } from './command.ts'
 import { decideOptions, routeFolder } from './command-settings.ts'
 import { checkedFolder, readTable } from './read-routes.ts'

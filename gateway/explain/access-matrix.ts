@@ -1,9 +1,9 @@
 // Lists who may pass each route, who may connect to each Socket.IO namespace, and who may send which event there.
 import { type DecideOptions, decide } from '../routes/decide.ts'
-import type { Parts } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import { passesRules } from '../routes/socketio-rules.ts'
 import { formatAddress } from '../values/addresses.ts'
+import type { Parts } from '../values/in-parts.ts'
 import { askersWith, clientsWith, halfAssignedWith, type NamedAsker } from './askers.ts'
 
 export interface MatrixRow {

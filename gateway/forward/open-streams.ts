@@ -2,10 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Forbidden, TokenExpired, TokenRevoked, Unavailable } from '../errors.ts'
 import { isLoginOf, narrowedTo, type User } from '../identity.ts'
-import { inParts, inTurns } from '../routes/in-parts.ts'
 import type { Route } from '../routes/route.ts'
 import type { Changed, Revocations } from '../tokens/revocations.ts'
 import { every, noteFault, task } from '../values/contain.ts'
+import { inParts, inTurns } from '../values/in-parts.ts'
 import {
   expiresAtOf,
   itemOf,

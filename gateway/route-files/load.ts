@@ -1,11 +1,11 @@
 // Loads a directory of route files as a table whose tests pass, or as a list of all mistakes in it.
 import { setImmediate } from 'node:timers/promises'
 import { createGrants, type Grant } from '../routes/grants.ts'
-import { inTurns } from '../routes/in-parts.ts'
 import type { Route, RouteMatch, RouteTable, WrittenRoute } from '../routes/route.ts'
 import { buildRouteTable } from '../routes/route-table.ts'
 import type { Upstream } from '../routes/upstream.ts'
 import type { GroupSources } from '../settings/cloud.ts'
+import { inTurns } from '../values/in-parts.ts'
 import {
   type Complaint,
   compareLocations,

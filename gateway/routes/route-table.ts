@@ -1,9 +1,9 @@
 // Finds the route of a request, and refuses every request that could be read in two ways.
 import { PROFILES } from '../identity.ts'
+import { inParts, type Parts } from '../values/in-parts.ts'
 import { canonicalPath, decode, encodeRaw, isDottedPath, isPlainPath } from './canonical-path.ts'
 import { type Grants, NO_GRANTS } from './grants.ts'
 import { hostLookup, routesByHost } from './hosts.ts'
-import { inParts, type Parts } from './in-parts.ts'
 import { indexNameOf, withIndexFiles } from './index-files.ts'
 import {
   foldLetters,

@@ -1,5 +1,5 @@
 // Keeps routes in a tree of path segments: finding one costs the length of the path, not the number of routes.
-import { atOnce, inParts, type Parts } from './in-parts.ts'
+import { atOnce, inParts, type Parts } from '../values/in-parts.ts'
 import { isUnusualMethod, type Route } from './route.ts'
 
 /** One view of the routes: exact, decoded, or folded to one case. */

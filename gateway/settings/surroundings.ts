@@ -62,7 +62,7 @@ const checkOptions = (reader: Reader, place: string, options: readonly string[],
     reader.mistake(place, 'must not contain --insecure-http-parser, which makes request smuggling possible')
   }
   if (flags.some(flag => /^--inspect(?:-brk|-wait)?(?:=|$)/.test(flag)))
-    warnings.push(`${place} contains --inspect: whoever reaches the port of the debugger can run code in the gateway`)
+    warnings.push(`${place} contains --inspect: anyone who can reach the debugger port can run code in the gateway`)
   const at = flags.findLastIndex(flag => /^--max-http-header-size(?:=|$)/.test(flag))
   if (at === -1) return
   const size = flags[at]?.split('=')[1] ?? flags[at + 1]

@@ -63,12 +63,12 @@ export const areasFor = async (manager: EntityManager, actor: Actor, wanted: rea
 const MEMBERS_MS = 120_000
 
 /** A new name changes the access of everyone in the area. Throws NotFound, BadRequest, Conflict. */
-export const renameArea = (database: Database, actor: Actor, id: number, name: string): Promise<AreaRow> =>
-  writeAs(
+export const renameArea = async (database: Database, actor: Actor, id: number, name: string): Promise<AreaRow> => {
+  const wanted = requireName(areaName(name), 'bad-area-name')
+  return writeAs(
     database,
     actor,
     async manager => {
-      const wanted = requireName(areaName(name), 'bad-area-name')
       const area = await getArea(manager, id)
       if (area.name === wanted) return area
       const people = await lockMembers(manager, id)
@@ -87,6 +87,7 @@ export const renameArea = (database: Database, actor: Actor, id: number, name: s
     },
     MEMBERS_MS
   )
+}
 
 /** People whose main area it was get the first of their other areas as main area, or none. Throws NotFound, Conflict. */
 export const deleteArea = (database: Database, actor: Actor, id: number): Promise<void> =>

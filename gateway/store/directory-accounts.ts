@@ -55,8 +55,8 @@ export const createDirectoryAccounts = (database: Database) => ({
   postpone: (userId: number) =>
     readRows(database, 'UPDATE directory_accounts SET checked_at = now() WHERE user_id = $1', [userId]),
   /**
-   * Ends all sessions, tokens and streams of the person, and what the groups there grant; they may log in again. False: nothing was to end.
-   * @param readAt when the directory was asked, by `performance.now()`; whoever has logged in since then stays
+   * Ends all sessions, tokens and streams of the person, and what the groups there grant; they may log in again. False: there was nothing to end.
+   * @param readAt when the directory was asked, by `performance.now()`; nothing ends if the person has logged in since
    */
   end: (actor: Actor, userId: number, reason: string, readAt?: number): Promise<boolean> =>
     database.write(async manager => {

@@ -21,16 +21,13 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
   const former = await readRows<{ name: string }>(database, FORMER_NAMES, [rowId(id)])
   const names = [username, ...former.map(({ name }) => name)]
   const erased = { entries: 0, last: 0 }
-  // First what only their names find: the former ones go with the person's own entries, so that the next attempt would not know them.
-  for (const whose of [
-    { id: NOBODY, names },
-    { id, names }
-  ]) {
+  // Logins that were refused under their names come first: an attempt that ends early leaves the entries that know the former names.
+  for (const by of [undefined, id]) {
     erased.last = 0
     for (let isFull = true; isFull; ) {
       const portion = await database.write(async manager => {
         await getErasable(manager, id, username)
-        return eraseFromAudit(manager, whose, erased.last, PORTION)
+        return eraseFromAudit(manager, { id: by, names }, erased.last, PORTION)
       })
       erased.entries += portion.entries
       erased.last = portion.last
@@ -52,8 +49,6 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
   })
 }
 
-/** Ids begin at 1. */
-const NOBODY = 0
 /** Entries of one transaction, which ends well within its deadline however many there are. */
 const PORTION = 2_000
 
@@ -94,14 +89,14 @@ const ERASE = `
     erased_at = now()
   WHERE id = $1`
 
-/** The next entries by the person, and failed logins under their names, after the one numbered `after`. */
+/** The next entries by the person, if there is an `id`, and failed logins under their names, after the one numbered `after`. */
 const eraseFromAudit = async (
   manager: EntityManager,
-  { id, names: theirs }: { readonly id: number; readonly names: readonly string[] },
+  { id, names: theirs }: { readonly id: number | undefined; readonly names: readonly string[] },
   after: number,
   most: number | null
 ) => {
-  const rows = await query<{ id: number }>(manager, THEIRS, [id, `user:${id}`, after, most, theirs])
+  const rows = await query<{ id: number }>(manager, THEIRS, [id, id && `user:${id}`, after, most, theirs])
   const ids = rows.map(row => row.id)
   let entries = 0
   for (const key of keysOf(manager)) {

@@ -1,8 +1,8 @@
 // Tells this instance about every ended token and changed person within a second, and detects when it falls behind.
 import { setImmediate as breath } from 'node:timers/promises'
-import { inTurns } from '../routes/in-parts.ts'
 import { coalesce } from '../values/coalesce.ts'
 import { every, task } from '../values/contain.ts'
+import { inTurns } from '../values/in-parts.ts'
 import type { Log } from '../values/log.ts'
 import type { OwnerNews, PersonalTokens } from './personal-tokens.ts'
 import type { AccessChange, Lost, LostPerson, PersonVersion, Revocations, RevokedToken } from './revocations.ts'

@@ -1,6 +1,6 @@
 // Keeps this instance's knowledge of ended tokens and changed people, which every request checks without a lookup.
 import type { Identity } from '../identity.ts'
-import { inParts, type Parts } from '../routes/in-parts.ts'
+import { inParts, type Parts } from '../values/in-parts.ts'
 
 export type TokenState = 'valid' | 'stale' | 'revoked'
 

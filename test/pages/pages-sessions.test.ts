@@ -205,6 +205,14 @@ t.test('a cloud login that one of our pages began comes back to it, and its logo
   ])
   t.same(asked.postDataJSON(), { provider: true }, 'the provider is asked too')
   t.equal(logouts, 1, 'a double click does not lead away from there')
+
+  // Headless Chromium keeps no page for "Back"; one that is kept is told the same.
+  await owned.goto(`${world.origin}/auth/account`)
+  await owned.route('**/auth/logout', route => route.fulfill(toProvider))
+  await owned.route(`${provider.issuer}/**`, route => route.fulfill({ status: 204 }))
+  await Promise.all([owned.waitForRequest(isThere), owned.click('#logout')])
+  await owned.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+  await Promise.all([owned.waitForRequest(isLogout), owned.click('#logout')])
 })
 
 // RV-90

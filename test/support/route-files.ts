@@ -18,7 +18,7 @@ export const routeFolder = async (t: Test, files: Readonly<Record<string, string
   return folder
 }
 
-export { atOnce } from '../../gateway/routes/in-parts.ts'
+export { atOnce } from '../../gateway/values/in-parts.ts'
 
 export const UPSTREAMS = 'upstreams:\n  up: { url: http://127.0.0.1:4001 }\n'
 

@@ -2,12 +2,12 @@
 import t from 'tap'
 import type { GatewayError } from '../../gateway/errors.ts'
 import type { Identity } from '../../gateway/identity.ts'
-import { atOnce } from '../../gateway/routes/in-parts.ts'
 import { createAccessTokens, fitsToken } from '../../gateway/tokens/access-token.ts'
 import { createPersonalTokens, hashPersonalToken } from '../../gateway/tokens/personal-tokens.ts'
 import { createRenewLogin } from '../../gateway/tokens/renew-login.ts'
 import { startRevocationFeed } from '../../gateway/tokens/revocation-feed.ts'
 import { createRevocations, type Lost } from '../../gateway/tokens/revocations.ts'
+import { atOnce } from '../../gateway/values/in-parts.ts'
 import { identityOf } from '../support/exchanges.ts'
 import { quiet } from '../support/quiet.ts'
 

@@ -51,7 +51,7 @@ const isOpenedElsewhere = (): boolean => {
  */
 export const leave = (user: User, { isFresh = false, toAnyone = false } = {}): boolean | { readonly owner: string } => {
   if (isPopup && !isForHost) {
-    // Nobody has logged in here: a page of another origin would learn, as this one closes, that somebody has a session.
+    // No login took place in this window. If it closed, a page of another origin would learn that the visitor has a session.
     if (isPopupDone && isOpenedElsewhere()) return false
     const owner = handBack(user, toAnyone)
     if (owner !== undefined) return { owner }

@@ -154,6 +154,10 @@ type Logout =
   | { readonly is: 'failed'; readonly answer: Answer<unknown> }
 
 let leaving: Promise<Logout> | undefined
+// A page that is kept for "Back" may get another login.
+addEventListener('pagehide', () => {
+  leaving = undefined
+})
 
 /** Ends the login here and everywhere it is used. On the way to the provider, a second click leads nowhere else. */
 export const logOut = (user: Pick<User, 'id' | 'provider'>): Promise<Logout> => {

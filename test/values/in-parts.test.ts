@@ -1,6 +1,6 @@
 // Long work lets other work run in between; short work is not divided.
 import t from 'tap'
-import { inParts, inTurns, type Parts } from '../../gateway/routes/in-parts.ts'
+import { inParts, inTurns, type Parts } from '../../gateway/values/in-parts.ts'
 
 t.test('work takes turns with the event loop whenever 4 ms have passed', async t => {
   let now = 1000
