@@ -1,5 +1,6 @@
 // Opens connections to Postgres, to the first host that accepts writes, and keeps a bounded number of them for those who wait.
 import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import pg from 'pg'
 
 /** How to reach one server; several are tried in turn. */
@@ -65,6 +66,9 @@ const open = async (
 ): Promise<DatabaseConnection> => {
   const socket = new Socket()
   const client = new pg.Client({ ...config, keepAlive: true, stream: () => socket })
+  containReading(socket)
+  const wire: pg.Connection = Reflect.get(client, 'connection')
+  wire.once('sslconnect', () => containReading(wire.stream))
   // The query that it ends fails with the same error.
   client.on('error', () => undefined)
   let isOver = false
@@ -93,6 +97,20 @@ const open = async (
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+/** The driver throws where it reads what it does not know, such as GSSAPI for the login: that ends the connection. */
+const containReading = (stream: Duplex): void => {
+  const emit = stream.emit
+  stream.emit = (...event: unknown[]): boolean => {
+    try {
+      return Reflect.apply(emit, stream, event)
+    } catch (error) {
+      if (event[0] !== 'data') throw error
+      stream.destroy(Object.assign(new Error('unreadable', { cause: error }), { code: 'EPROTO' }))
+      return true
+    }
   }
 }
 

@@ -74,6 +74,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
     'The host does not respond: check the network and any firewall in between.'
   ],
   [/28P01|28000/, 'The user or the password was refused: correct them in DATABASE_URL (percent-encoded).'],
+  [/authenticationOk/, 'The server asks for GSSAPI or SSPI: let pg_hba.conf ask this user for scram-sha-256.'],
   [/3D000/, 'There is no database with this name: create it, or correct the name in DATABASE_URL.'],
   [/42501/, 'The user lacks permission to change the schema: it must own the database.'],
   [/EEXIST|ENOTDIR|EACCES|EPERM|EROFS/, 'DATA_DIR must be a directory in which this user may write.'],

@@ -1,14 +1,17 @@
 // Postgres may be late, race, freeze, vanish or turn read-only: the store says so within seconds, and recovers by itself.
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { appendAudit } from '../../gateway/store/audit-entry.ts'
 import { createAuditLog } from '../../gateway/store/audit-log.ts'
 import { createConnectionPool, createConnector } from '../../gateway/store/connection-pool.ts'
 import { type Database, openDatabase } from '../../gateway/store/database.ts'
-import { DatabaseUnavailable, isUnavailable } from '../../gateway/store/database-errors.ts'
+import { DatabaseUnavailable, databaseFault, isUnavailable } from '../../gateway/store/database-errors.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { migrations } from '../../migrations/index.ts'
+import { createCertificateAuthority, pemOf } from '../support/certificates.ts'
 import { measureOwnTime, ownTimeUntil } from '../support/own-time.ts'
 import { listen } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
@@ -86,6 +89,39 @@ t.test('a Postgres that freezes after it was connected to does not hold the star
     t.ok(timeMs < 5_000)
   }
 })
+
+// DF-01
+t.test(
+  'a Postgres that asks for a login that the driver does not know is unavailable, and ends nothing else',
+  async t => {
+    const certificate = createCertificateAuthority(t.testdir({})).issue('postgres')
+    const gssapi = (socket: Duplex) => socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 7]))
+    const plain = createServer(socket => {
+      socket.on('error', () => undefined).once('data', () => gssapi(socket))
+    })
+    const encrypted = createServer(socket => {
+      socket
+        .on('error', () => undefined)
+        .once('data', () => {
+          socket.write('S')
+          const secured = new TLSSocket(socket, { isServer: true, ...pemOf(certificate) })
+          secured.on('error', () => undefined).once('data', () => gssapi(secured))
+        })
+    })
+    for (const [server, mode] of [
+      [plain, ''],
+      [encrypted, '?sslmode=no-verify']
+    ] as const) {
+      const connect = createConnector(
+        [{ connectionString: `postgres://x@127.0.0.1:${await listen(t, server)}/x${mode}` }],
+        'test'
+      )
+      const error = await connect(60_000).catch((failure: unknown) => failure)
+      t.ok(isUnavailable(error), mode)
+      t.match(databaseFault(error), { cause: /authenticationOk/, advice: /GSSAPI.*pg_hba/ })
+    }
+  }
+)
 
 // DF-01
 t.test('a wrong database name is reported at once, not retried', async t => {
