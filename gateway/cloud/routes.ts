@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { OwnHosts } from '../access/own-hosts.ts'
 import type { SessionCookie } from '../access/session-cookie.ts'
 import { BadRequest, OAuthFailed, OAuthState, Unavailable } from '../errors.ts'
-import { describeOnly } from '../http/own-requests.ts'
+import { describeOnly, REDIRECT } from '../http/own-requests.ts'
 import type { LoginContext, LoginOutcome, SignedIn, SignIn } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
 import { object, string } from '../values/json-schema.ts'
@@ -102,7 +102,6 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
   app.get(CALLBACK, { schema, validatorCompiler: describeOnly, exposeHeadRoute: false }, callback)
 }
 
-const REDIRECT = { 302: { type: 'null', description: 'A redirect' } }
 const callbackSchema = object({ code: string, state: string, error: string, iss: string }, ['code', 'error', 'iss'])
 
 interface Returned {

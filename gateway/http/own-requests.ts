@@ -171,6 +171,9 @@ export const withForms = (app: FastifyInstance, routes: (scope: FastifyInstance)
   })
 }
 
+/** The response of an endpoint that sends somewhere else. */
+export const REDIRECT = { 302: { type: 'null', description: 'A redirect' } } as const
+
 /** An error in the format of OAuth 2.0 (RFC 6749 §5.2). */
 export const oauthErrorSchema = object({ error: string, error_description: string })
 
@@ -196,13 +199,13 @@ export const openapiOptions: FastifyDynamicSwaggerOptions = {
     schema: {
       ...schema,
       ...(!PUBLIC.has(`${route.method} ${url}`) && { security: [{ bearer: [] }] }),
-      response: { ...((schema.response as object | undefined) ?? textOf(schema.produces)), default: ERRORS }
+      response: { ...(schema.produces && textOf(schema.produces)), ...(schema.response as object), default: ERRORS }
     }
   })
 }
 
 /** The response of an endpoint that sends a page, a script or a table. */
-const textOf = (mediaTypes: readonly string[] = ['text/html']) => ({
+const textOf = (mediaTypes: readonly string[]) => ({
   200: {
     description: 'The document',
     content: Object.fromEntries(mediaTypes.map(type => [type, { schema: { type: 'string' } }]))

@@ -5,6 +5,7 @@ import type { OwnHosts } from '../access/own-hosts.ts'
 import type { SessionCookie } from '../access/session-cookie.ts'
 import { BadOrigin, BadRequest, OAuthState, orThrow } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { REDIRECT } from '../http/own-requests.ts'
 import { fieldValue } from '../http/request.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
 import type { VerifiedTokens } from '../tokens/verified-tokens.ts'
@@ -57,7 +58,10 @@ export const hostSessionRoutes = (app: FastifyInstance, parts: HostSessionParts)
   app.head('/auth/session', (_request, reply) => reply.code(204).send())
   app.get(
     '/auth/session',
-    { schema: { summary: 'Takes the browser’s session to a named host, by a one-time code' }, exposeHeadRoute: false },
+    {
+      schema: { summary: 'Takes the browser’s session to a named host, by a one-time code', response: REDIRECT },
+      exposeHeadRoute: false
+    },
     async ({ exchange }, reply) => {
       const host = hosts.named(exchange)
       return host === undefined ? makeCode(exchange, reply) : takeCode(exchange, host, reply)

@@ -4,6 +4,7 @@ import type { HostLogin } from '../access/host-login.ts'
 import { isOwnPath, type OwnHosts } from '../access/own-hosts.ts'
 import { NotFound } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { REDIRECT } from '../http/own-requests.ts'
 import type { AppItem } from '../routes/apps.ts'
 import type { Settings } from '../settings/settings.ts'
 import { array, object, string } from '../values/json-schema.ts'
@@ -57,7 +58,8 @@ const APPS_SCHEMA = {
           schema: object({ items: array(object({ name: string, description: string, icon: string, url: string })) })
         }
       }
-    }
+    },
+    ...REDIRECT
   }
 }
 
@@ -75,7 +77,7 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
       return reply.headers(PAGE_HEADERS).send(pageHtml(name, manifest, facts))
     }
   const page = (name: PageName, summary: string) =>
-    app.get(`/auth/${name}`, { schema: { summary, produces: ['text/html'] } }, document(name))
+    app.get(`/auth/${name}`, { schema: { summary, produces: ['text/html'], response: REDIRECT } }, document(name))
 
   page('login', 'The login page')
   page('console', 'The admin console')

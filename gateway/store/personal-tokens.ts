@@ -11,7 +11,7 @@ import {
   personalTokenId
 } from '../tokens/personal-tokens.ts'
 import { array, integer, string } from '../values/json-schema.ts'
-import { plainName } from '../values/names.ts'
+import { plainName, storedName } from '../values/names.ts'
 import { parseTimestamp } from '../values/quantities.ts'
 import { announce } from './access-changes.ts'
 import { type Actor, appendAudit } from './audit-entry.ts'
@@ -90,9 +90,11 @@ const end = (database: Database, actor: Actor, id: number, userId?: number): Pro
 const ownerId = (userId: number | undefined): number | null => (userId === undefined ? null : rowId(userId))
 
 const ownProfiles = ({ user }: StoredPerson, wanted: readonly string[]): string[] => {
-  const foreign = wanted.findIndex(profile => !user.profiles.includes(profile))
+  const own = new Set(user.profiles)
+  const profiles = wanted.map(profile => storedName(profile, own))
+  const foreign = profiles.findIndex(profile => !own.has(profile))
   if (foreign !== -1) throw invalid('foreign-profile', `profiles/${foreign} is not one of your profiles`)
-  return [...new Set(wanted)]
+  return [...new Set(profiles)]
 }
 
 const expiry = (text: string): Date => {

@@ -256,6 +256,8 @@ t.test('no page of a sibling gets a code made, and addresses that are not on a n
   const good = `http://a.localhost:${port}/`
   t.equal((await ask(good, { 'Sec-Fetch-Site': 'same-origin' })).status, 302)
   for (const site of ['same-site', 'cross-site']) t.equal((await ask(good, { 'Sec-Fetch-Site': site })).status, 403)
+  const { body } = await adminCall(world, await world.tokenFor({ profiles: ['Admin'] }))('GET', 'openapi.json')
+  t.same(Object.keys(body.paths['/auth/session'].get.responses), ['302', 'default'], 'and so it is described')
   // Others are generated in host-login.test.ts.
   for (const bad of [`http://a.localhost:${port}@evil.example`, 'http://evil.example/', `${world.origin}/app/`]) {
     const { status, headers } = await ask(bad)

@@ -4,7 +4,7 @@ import type { AdminParts } from '../../gateway/admin/admin-parts.ts'
 import { auditEndpoints } from '../../gateway/admin/audit-routes.ts'
 import { createUsers } from '../../gateway/store/users.ts'
 import { startGateway } from '../support/gateway.ts'
-import { adminCall } from '../support/login.ts'
+import { adminCall, jsonRequest } from '../support/login.ts'
 import { only } from '../support/only.ts'
 import { longestTurn } from '../support/own-time.ts'
 import { countLockWaits, startPostgres } from '../support/postgres.ts'
@@ -159,6 +159,8 @@ t.test('the API describes itself', async t => {
   const callback = body.paths['/auth/oauth/cloudidp/callback'].get
   t.same(callback.parameters.map(({ name }: { name: string }) => name).sort(), ['code', 'error', 'iss', 'state'])
   t.same(Object.keys(callback.responses), ['302', 'default'])
+  for (const page of ['login', 'apps', 'account', 'console'])
+    t.same(Object.keys(body.paths[`/auth/${page}`].get.responses), ['200', '302', 'default'], 'on a named host')
   const apps = body.paths['/auth/apps'].get.responses[200].content
   t.same([apps['text/html'].schema.type, apps['application/json'].schema.type], ['string', 'object'])
   const token = body.paths['/auth/token'].post
@@ -230,6 +232,9 @@ t.test('grants are listed with the number of people in each group, and further p
   // As some editors and file systems write it.
   const decomposed = ['Finanças'.normalize('NFD')]
   t.match(await call('PUT', `users/${id}/access`, { ...access, profiles: decomposed }), { body: { assigned: access } })
+  const token = await world.tokenFor({ id, username: 'rui' }, { ver: 2, auth_time: Math.floor(Date.now() / 1000) })
+  const wish = { name: 'x', profiles: decomposed, expiresAt: new Date(Date.now() + 86_400_000).toISOString() }
+  t.match(await world.json('/auth/tokens', jsonRequest('POST', token, wish)), { profiles: only('Finanças') })
   const twice = { ...access, profiles: [...decomposed, 'Finanças'] }
   t.match(await call('PUT', `users/${id}/access`, twice), BAD_REQUEST)
   const removed = await call('POST', 'users/access', { ids: [id], profiles: { remove: decomposed } })

@@ -200,16 +200,17 @@ t.test('access is not saved without an area that has been typed and not added', 
 })
 
 t.test('a profile that no route file names any more can be taken away, but not given', async t => {
-  await postgres.query("INSERT INTO profiles (name) VALUES ('Antigo')")
+  // Named like the id of another one.
+  await postgres.query("INSERT INTO profiles (name) VALUES ('1')")
   const id = await newPerson('Lia')
-  await users.setAccess(other, id, { profiles: ['Agente', 'Antigo'], areas: ['Geral'], areaPrincipal: 'Geral' })
+  await users.setAccess(other, id, { profiles: ['Agente', '1'], areas: ['Geral'], areaPrincipal: 'Geral' })
   await visit(`people/${id}`)
-  await page.uncheck('input[value=Antigo]')
+  await page.uncheck('input[value="1"]')
   await save('Access saved.')
   t.same((await users.loadPerson(id))?.user.profiles, ['Agente'])
-  t.equal(await page.locator('input[value=Antigo]').count(), 0)
+  t.equal(await page.locator('input[value="1"]').count(), 0)
 
-  const former = { profiles: ['Agente', 'Antigo'], areas: ['Geral'], areaPrincipal: 'Geral' }
+  const former = { profiles: ['Agente', '1'], areas: ['Geral'], areaPrincipal: 'Geral' }
   const ids = [await newPerson('former-1'), await newPerson('former-2')]
   for (const id of ids) await users.setAccess(other, id, former)
   await visit('people')
@@ -217,7 +218,7 @@ t.test('a profile that no route file names any more can be taken away, but not g
   await said('2 in total')
   await page.click('#select-all')
   await page.click('#bulk-open')
-  const choice = page.getByLabel('Antigo', { exact: true })
+  const choice = page.getByLabel('1', { exact: true })
   await choice.waitFor()
   t.equal(await choice.locator('option').count(), 2)
   await choice.selectOption('take')

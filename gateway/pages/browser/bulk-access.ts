@@ -105,7 +105,7 @@ export const BulkAccess = ({ people, onDone, onClose }: Props): VNode => {
   /** Profiles that no route file names any more can still be taken away. */
   const former = [...new Set(people.flatMap(({ assigned }) => assigned.profiles))]
     .filter(name => !known.profiles.data?.some(profile => profile.name === name))
-    .map(name => ({ id: name, name }))
+    .map(name => ({ id: `former-${name}`, name }))
   const optionsOf = (id: number | string) => options.filter(([choice]) => choice !== 'give' || typeof id === 'number')
   const namesOf = (kind: Kind) => known[kind].data && [...known[kind].data, ...(kind === 'profiles' ? former : [])]
   const pick = (kind: Kind, { id, name }: Named | (typeof former)[number]) =>
