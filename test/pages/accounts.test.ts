@@ -318,6 +318,7 @@ t.test('people see their sessions, end one of them, and all the others', async t
   t.notMatch((await sessionRows(page).locator('[data-label="Last used"]').allTextContents()).join(), /:\d\d:|^,$/)
   await page.getByRole('button', { name: 'End the session of the other browser' }).click()
   await sessionRows(page).nth(1).waitFor({ state: 'detached' })
+  await page.locator('#sessions-part .notice:focus', { hasText: 'Ended.' }).waitFor()
   await other.reload()
   await other.locator('#username').waitFor()
   await openAccount(t, { of: 'carlos' })
@@ -325,4 +326,5 @@ t.test('people see their sessions, end one of them, and all the others', async t
   await page.click('#end-others')
   await page.locator('dialog .danger').click()
   await sessionRows(page).nth(1).waitFor({ state: 'detached' })
+  await page.locator('#sessions-part .notice:focus').waitFor()
 })

@@ -71,6 +71,7 @@ t.test('an Admin finds somebody by a few letters, gives access, ends their sessi
   await visit('people')
   await page.locator('tbody tr').nth(4).waitFor()
   t.equal(await page.locator('tbody tr').first().locator('.state').textContent(), 'Waiting', 'who waits comes first')
+  t.equal(await page.locator('[aria-label="Select \u2068\u202eמשתמש עברי\u2069"]').count(), 1, 'isolated (UAX #9)')
   await find('img')
   t.equal(await page.locator('h1').textContent(), HOSTILE, 'a name is text')
   await find('carl')
@@ -342,6 +343,11 @@ t.test('the keyboard opens a section with the focus in it, and removes one area 
     await page.getByRole('button', { name: `Remove the area ${area}` }).press('Enter')
     await page.locator('#new-area:focus').waitFor()
   }
+  await users.createArea(other, 'Passageira')
+  await visit('areas')
+  await page.getByRole('button', { name: 'Delete the area Passageira' }).press('Enter')
+  await page.locator('dialog .danger').press('Enter')
+  await page.locator('.notice:focus', { hasText: 'Area deleted.' }).waitFor()
 })
 
 t.test('unsaved changes are asked about before the view is left', async t => {

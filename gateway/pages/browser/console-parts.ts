@@ -200,6 +200,14 @@ export const useActs = (reload: () => void = () => undefined, problem = '') => {
   const [act, setAct] = useState<Act | undefined>()
   const say = (words: string, isError = false) => setOutcome(words === '' ? undefined : { words, isError })
   const said = problem === '' ? outcome : { words: problem, isError: true }
+  const place = useRef<HTMLDivElement>(null)
+  const focused = useRef<Element | null>(null)
+  // A row that a change has removed takes the focus with it.
+  useEffect(() => {
+    if (focused.current?.isConnected !== false) return
+    focused.current = null
+    if (document.activeElement === document.body) place.current?.focus()
+  })
   return {
     ask: setAct,
     say,
@@ -213,12 +221,13 @@ export const useActs = (reload: () => void = () => undefined, problem = '') => {
     ): Promise<T | undefined> {
       const answer = await call<T>(path, { method, body })
       const isDone = answer.status >= 200 && answer.status < 300
+      focused.current = document.activeElement
       say(isDone ? done : problemOf(answer, conflict), !isDone)
       // Without a session nothing can be loaded either: the page asks for a login.
       if (answer.status !== 401) reload()
       return isDone ? answer.body : undefined
     },
-    notices: html`<div class="notice" data-empty=${said === undefined} data-error=${said?.isError === true}
+    notices: html`<div ref=${place} tabindex="-1" class="notice" data-empty=${said === undefined} data-error=${said?.isError === true}
       role=${said?.isError === true ? 'alert' : 'status'}>${said?.words}</div>
       ${act !== undefined && html`<${Confirm} act=${act} onClose=${() => setAct(undefined)} />`}`
   }

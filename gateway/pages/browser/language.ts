@@ -46,11 +46,16 @@ export const LanguageSwitch = ({ label, isShort = false }: { label: string; isSh
   return html`<div class="switch" role="group" aria-label=${label}>${button('pt', 'Português')}${button('en', 'English')}</div>`
 }
 
+/** What may run from right to left does not affect the text around it (FSI and PDI, UAX #9). */
+const isolated = (value: string): string => (/[\u0300-\uffff]/.test(value) ? `\u2068${value}\u2069` : value)
+
 /** Finds the text of a key, and replaces `{name}` in it with the value of that name. */
 export const createText =
   <K extends string>(words: Readonly<Record<K, readonly [pt: string, en: string]>>) =>
   (key: K, values: Readonly<Record<string, string | number>> = {}): string =>
-    words[key][language === 'pt' ? 0 : 1].replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? ''))
+    words[key][language === 'pt' ? 0 : 1].replace(/\{(\w+)\}/g, (_, name: string) =>
+      isolated(String(values[name] ?? ''))
+    )
 
 /** Finds the name of what the gateway names in one word; a word that is not known stays as it is. */
 export const createNames = (words: Readonly<Record<string, readonly [pt: string, en: string]>>) => {
