@@ -353,10 +353,13 @@ t.test('the keyboard opens a section with the focus in it, and removes one area 
 t.test('unsaved changes are asked about before the view is left', async t => {
   const id = await newPerson('Caio')
   await visit(`people/${id}?search=caio`)
-  await page.check('input[value=Agente]')
+  const question = page.locator('dialog[open]')
+  await page.locator('input[value=Agente]').waitFor()
+  // Before the next picture is drawn.
+  await page.evaluate("document.querySelector('input[value=Agente]').click(); location.hash = '#/areas'")
+  await question.getByText('Stay here').click()
   await page.locator('#unsaved').waitFor()
   await page.getByRole('link', { name: 'Areas' }).click()
-  const question = page.locator('dialog[open]')
   await question.getByText('Leave without saving?').waitFor()
   t.same(await axeFindings(page), [])
   await question.getByText('Stay here').click()

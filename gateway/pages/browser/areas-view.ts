@@ -26,7 +26,7 @@ export const AreasView = (): VNode => {
   }
   const remove = ({ id, name }: Named) => {
     const run = () => change(`areas/${id}`, 'DELETE', text('areaDeleted'), undefined, text('areaGranted'))
-    ask(actOf(text, 'delete', { name: name.slice(0, 80) }, run))
+    ask(actOf(text, 'delete', { name }, run))
   }
   const columns: Column<Named>[] = [
     [text('name'), ({ name }) => html`<${Name} of=${name} />`],
@@ -57,7 +57,7 @@ const RenameArea = ({ area, onClose, onRenamed }: RenameProps): VNode => {
     const body = { name: new FormData(form).get('name') }
     if (await change(`areas/${area.id}`, 'PATCH', '', body, text('areaTaken'))) onRenamed()
   }
-  return html`<${Dialog} title=${text('renameArea', { name: area.name.slice(0, 80) })} onClose=${onClose}>
+  return html`<${Dialog} title=${text('renameArea', { name: area.name })} onClose=${onClose}>
     <form onSubmit=${sends(rename)}>
       ${notices}
       <${Field} id="rename" label=${text('newName')} name="name" required maxlength="256" defaultValue=${area.name} dir="auto" />

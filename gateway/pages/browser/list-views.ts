@@ -1,13 +1,13 @@
 // Lists what groups are granted, which accounts and addresses failed logins hold back, and who is connected to what; Admins free and end.
 import { useList } from './console-data.ts'
 import { actions, actOf, type Column, Listing, listed, Missing, Name, useActs } from './console-parts.ts'
-import { dateTime, number } from './language.ts'
+import { dateTime, number, providerName } from './language.ts'
 import { html, type VNode } from './render.ts'
 import type { GrantItem, HeldItem, InstanceStream } from './shapes.ts'
 import { text } from './words-console.ts'
 
 const groupCell = ({ group, provider, tenant }: GrantItem): VNode => html`<bdi>${group}</bdi>
-  <small class="quiet"> ${text(provider === 'ldap' ? 'ofDirectory' : 'ofProvider')}${tenant !== '' && ` · ${text('tenant', { name: tenant })}`}</small>`
+  <small class="quiet"> ${providerName(provider)}${tenant !== '' && ` · ${text('tenant', { name: tenant })}`}</small>`
 
 export const GrantsView = (): VNode => {
   const list = useList<GrantItem, { readonly peopleCutOff: number }>('grants')

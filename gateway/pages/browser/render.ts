@@ -3,7 +3,7 @@ import htm from 'htm'
 import { type ComponentChildren, h, render, type VNode } from 'preact'
 import { useErrorBoundary } from 'preact/hooks'
 
-export { useEffect, useId, useRef, useState } from 'preact/hooks'
+export { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 export type { ComponentChildren, VNode }
 export { render }
 

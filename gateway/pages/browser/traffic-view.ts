@@ -1,9 +1,8 @@
 // Shows the last minutes of traffic live: decisions, latency, logins, and reasons for refusals.
-import { askWhileVisible } from './ask-while-visible.ts'
-import { call, problemOf } from './console-data.ts'
-import { type Column, Missing, Rows } from './console-parts.ts'
+import { call, queryOf, useLoad } from './console-data.ts'
+import { type Column, Missing, Rows, Waiting } from './console-parts.ts'
 import { number } from './language.ts'
-import { html, useEffect, useState, type VNode } from './render.ts'
+import { html, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
 import type { Point } from './shapes.ts'
 import { countedEvery } from './times.ts'
@@ -51,30 +50,23 @@ const reasonsOf = (points: readonly Point[]): [string, number][] => {
   return [...counts].sort((a, b) => b[1] - a[1])
 }
 
-const useTraffic = (): { traffic: Traffic | undefined; problem: string } => {
-  const [traffic, setTraffic] = useState<Traffic | undefined>()
-  const [problem, setProblem] = useState('')
-  useEffect(() => {
-    let kept: readonly Point[] = []
-    /** Known steps stay; only the growing step and later ones are requested, and those that an instance has yet to add to. */
-    let since = ''
-    const load = () => call<Traffic>(since === '' ? 'traffic' : `traffic?since=${encodeURIComponent(since)}`)
-    const take = (answer: Answer<Traffic>) => {
-      if (answer.status !== 200) return setProblem(problemOf(answer))
-      const fresh = new Set(answer.body.points.map(point => point.at))
-      const now = Date.parse(answer.body.now)
-      const before = kept.filter(point => !fresh.has(point.at))
-      // After a clock has been set back, later steps are left over from before.
-      kept = [...before, ...answer.body.points].filter(
-        ({ at }) => Date.parse(at) > now - HOUR_MS && Date.parse(at) <= now
-      )
-      if (answer.body.missing.length === 0) since = kept.at(-1)?.at ?? ''
-      setTraffic({ ...answer.body, points: kept })
-      setProblem('')
-    }
-    return askWhileVisible(load, take, EVERY_MS)
-  }, [])
-  return { traffic, problem }
+/** Known steps stay; only the growing step and later ones are requested, and those that an instance has yet to add to. */
+const createLoad = () => {
+  let kept: readonly Point[] = []
+  let since = ''
+  return async (path: string): Promise<Answer<Traffic>> => {
+    const answer = await call<Traffic>(`${path}?${queryOf({ since })}`)
+    if (answer.status !== 200) return answer
+    const fresh = new Set(answer.body.points.map(point => point.at))
+    const now = Date.parse(answer.body.now)
+    const before = kept.filter(point => !fresh.has(point.at))
+    // After a clock has been set back, later steps are left over from before.
+    kept = [...before, ...answer.body.points].filter(
+      ({ at }) => Date.parse(at) > now - HOUR_MS && Date.parse(at) <= now
+    )
+    if (answer.body.missing.length === 0) since = kept.at(-1)?.at ?? ''
+    return { ...answer, body: { ...answer.body, points: kept } }
+  }
 }
 
 const MINUTE_MS = 60_000
@@ -123,14 +115,15 @@ const Sums = ({ points }: { points: readonly Point[] }): VNode => {
 
 export const TrafficView = (): VNode => {
   const [period, setPeriod] = useState<Period>('last10')
-  const { traffic, problem } = useTraffic()
+  const [load] = useState(createLoad)
+  const loaded = useLoad<Traffic>('traffic', EVERY_MS, load)
+  const traffic = loaded.data
   const points = traffic === undefined ? [] : everyStep(traffic, PERIODS[period])
   const button = (name: Period) =>
     html`<button type="button" aria-pressed=${period === name} onClick=${() => setPeriod(name)}>${text(name)}</button>`
   return html`<div class="headline"><h1>${text('traffic')}</h1>
     <div class="switch" role="group" aria-label=${text('period')}>${button('last10')}${button('lastHour')}</div></div>
-    ${problem !== '' && html`<div class="notice" role="status">${problem}</div>`}<${Missing} from=${traffic?.missing} />
-    ${traffic === undefined && problem === '' && html`<p class="quiet" role="status">${text('loading')}</p>`}
+    <${Waiting} loaded=${loaded} /><${Missing} from=${traffic?.missing} />
     ${traffic !== undefined && html`<${Charts} key=${period} points=${points} stepMs=${traffic.stepMs} period=${period} /><${Sums} points=${points} />`}`
 }
 

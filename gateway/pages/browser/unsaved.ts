@@ -1,5 +1,5 @@
 // Asks before unsaved changes are lost.
-import { useEffect } from './render.ts'
+import { useLayoutEffect } from './render.ts'
 
 const unsaved = new Set<symbol>()
 
@@ -8,9 +8,9 @@ export const hasUnsaved = (): boolean => unsaved.size > 0
 /** From now on nothing on this page counts as unsaved. */
 export const giveUpUnsaved = (): void => unsaved.clear()
 
-/** Marks the page while `isUnsaved`; the browser itself asks before closing or reloading it. */
+/** Marks the page while `isUnsaved`, as soon as that shows; the browser itself asks before closing or reloading it. */
 export const useUnsaved = (isUnsaved: boolean): void =>
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!isUnsaved) return
     const mark = Symbol('unsaved')
     const ask = (event: Event) => {

@@ -286,8 +286,6 @@ export const text = createText({
   grantsNote: ['O acesso que os arquivos de rotas dão aos grupos do diretório ou do provedor. Para alterar, edite esses arquivos.', 'The access that the route files give to groups of the directory or the provider. To change it, edit those files.'],
   group: ['Grupo', 'Group'],
   place: ['Onde', 'Where'],
-  ofDirectory: ['diretório', 'directory'],
-  ofProvider: ['provedor', 'provider'],
   tenant: ['locatário {name}', 'tenant {name}'],
   cutOffCount: ['{n} pessoas têm uma lista incompleta de grupos e não recebem acesso por grupo.', '{n} people have an incomplete list of groups and get no access from groups.'],
   noGrants: ['Os arquivos de rotas não dão nada a grupos.', 'The route files give nothing to groups.'],
