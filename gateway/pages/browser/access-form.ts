@@ -1,11 +1,10 @@
 // Edits the profiles, areas and main area of a person, and saves them together.
 import { AccessChoice, accessBody, type ChosenAccess, sameNames } from './access-choice.ts'
 import { call, type ListOf, problemOf } from './console-data.ts'
-import { nameOf } from './console-parts.ts'
 import { sends } from './fields.ts'
 import { html, useEffect, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
-import type { PersonItem } from './shapes.ts'
+import { nameOf, type PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { type ConsoleKey, text } from './words-console.ts'
 

@@ -1,11 +1,11 @@
 // Adds and removes access for many people with one confirmation.
 import { allOf, call, problemOf, queryOf, useAll } from './console-data.ts'
-import { actOf, nameOf, useActs, Waiting } from './console-parts.ts'
+import { actOf, useActs, Waiting } from './console-parts.ts'
 import { Choice, sends } from './fields.ts'
 import { number } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
 import type { Answer } from './session.ts'
-import type { Named, PersonItem } from './shapes.ts'
+import { type Named, nameOf, type PersonItem } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-console.ts'
 

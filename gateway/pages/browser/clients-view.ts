@@ -75,7 +75,7 @@ export const ClientsView = (): VNode => {
     <${Listing} of=${list} label=${text('clients')} columns=${columns} keyOf=${({ id }: ClientItem) => id} />
     ${
       edited !== undefined &&
-      html`<${Dialog} title=${text('editTitle', { name: edited.name.slice(0, 80) })} onClose=${close}>
+      html`<${Dialog} title=${text('editTitle', { name: edited.name })} onClose=${close}>
         <${ClientForm} client=${edited} onClose=${close} onSaved=${() => settle(text('clientChanged'))} /><//>`
     }
     <${ClientForm} onMade=${(secret: ClientWithSecret) => settle('', secret)} />`

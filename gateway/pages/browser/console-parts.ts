@@ -2,13 +2,8 @@
 import { call, type List, type ListOf, type Loaded, problemOf } from './console-data.ts'
 import { dateTime, number } from './language.ts'
 import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
-import type { User } from './shapes.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
-
-/** Some providers send neither a name nor a username. */
-export const nameOf = ({ id, name, username }: Pick<User, 'id' | 'name' | 'username'>) =>
-  [name, username].find(text => text !== '') ?? `#${id}`
 
 /** For people: whatever its direction or length, it does not affect the text around it. */
 export const Name = ({ of }: { of: string }): VNode =>

@@ -3,7 +3,7 @@ import { LanguageSwitch, providerName } from './language.ts'
 import { type Doors, logIn, type Notice, returnTo, startCloudLogin } from './login-state.ts'
 import { type ComponentChildren, html, useEffect, useRef, useState, type VNode } from './render.ts'
 import { brand, fact } from './session.ts'
-import type { User } from './shapes.ts'
+import { nameOf, type User } from './shapes.ts'
 import { text } from './words-login.ts'
 
 const waitWords = (seconds: number): string =>
@@ -109,7 +109,7 @@ interface OtherProps {
 
 /** In a pop-up: the page that asked for the login belongs to somebody else. */
 export const OtherView = ({ user, owner, onOpen, onOwner }: OtherProps): VNode => {
-  const names = { owner, name: user.name === '' ? user.username : user.name }
+  const names = { owner, name: nameOf(user) }
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus(), [])
   return html`<h1 ref=${heading} tabindex="-1">${text('otherTitle')}</h1><p>${text('other', names)}</p>
@@ -136,7 +136,7 @@ export const InView = ({ user, notice, onOut }: InProps): VNode => {
       <${Contact} />`
     }
     <p class="quiet">${text('inAs')}</p>
-    <p class="person"><bdi id="who">${user.name === '' ? user.username : user.name}</bdi>
+    <p class="person"><bdi id="who">${nameOf(user)}</bdi>
       <span class="quiet"><bdi>${user.username}</bdi> · ${providerName(user.provider)}</span></p>
     <dl>
       <div><dt>${text('status')}</dt><dd><span class="state" data-state=${user.accessStatus}>${text(user.accessStatus)}</span></dd></div>

@@ -9,7 +9,7 @@ import { Card, InView, OtherView, OutView } from './login-views.ts'
 import { goOnByCookie } from './page-session.ts'
 import { Boundary, html, render, useEffect, useRef, useState, type VNode } from './render.ts'
 import { brand, endQuietly, forget, keptToken, logOut, onNews, refresh } from './session.ts'
-import type { User } from './shapes.ts'
+import { nameOf, type User } from './shapes.ts'
 import { text } from './words-login.ts'
 
 /** The gateway may be back, or an Admin may have given access, which is looked for less and less often. */
@@ -73,7 +73,7 @@ const App = (): VNode => {
 
   useEffect(() => {
     if (user === undefined) return
-    document.title = `${user.name === '' ? user.username : user.name} · ${brand()}`
+    document.title = `${nameOf(user)} · ${brand()}`
     const stopHearing = onNews(({ kind, userId }) => {
       if (kind !== 'logout' || userId !== user.id) return
       // The other tab may have had a login of its own; this one ends too.

@@ -2,11 +2,11 @@
 import { pageOf, queryInAddress, useAddressed } from './address.ts'
 import { BulkAccess, everyone, MAX_PEOPLE, type Result } from './bulk-access.ts'
 import { type ListOf, problemOf, queryOf, useLoad, useRested } from './console-data.ts'
-import { type Column, Listing, listed, Name, nameOf, State, timeOrNever, useActs } from './console-parts.ts'
+import { type Column, Listing, listed, Name, State, timeOrNever, useActs } from './console-parts.ts'
 import { Choice, Field, Filters } from './fields.ts'
 import { number, providerName } from './language.ts'
 import { html, useState, type VNode } from './render.ts'
-import type { PersonItem } from './shapes.ts'
+import { nameOf, type PersonItem } from './shapes.ts'
 import { text } from './words-console.ts'
 
 const PAGE_SIZE = 25

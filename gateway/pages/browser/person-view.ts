@@ -11,7 +11,6 @@ import {
   Facts,
   Listing,
   Name,
-  nameOf,
   State,
   timeOrNever,
   useActs,
@@ -21,7 +20,7 @@ import { Field, sends } from './fields.ts'
 import { dateTime, providerName } from './language.ts'
 import { PersonState } from './people-view.ts'
 import { html, useState, type VNode } from './render.ts'
-import type { HeldItem, PersonItem, SessionItem } from './shapes.ts'
+import { type HeldItem, nameOf, type PersonItem, type SessionItem } from './shapes.ts'
 import { giveUpUnsaved } from './unsaved.ts'
 import { type ConsoleKey, text } from './words-console.ts'
 

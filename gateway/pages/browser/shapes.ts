@@ -27,6 +27,10 @@ export type Status = ReturnType<typeof mergeStatus>
 export type Explanation = ReturnType<typeof explanationJson>
 export type Point = Omit<TrafficPoint, 'at'> & { readonly at: string }
 
+/** Some providers send neither a name nor a username. */
+export const nameOf = ({ id, name, username }: Pick<User, 'id' | 'name' | 'username'>): string =>
+  name || username || `#${id}`
+
 /** What a person's own access consists of, and where each part comes from. */
 export type AccessItem = Omit<PersonItem, 'disabled' | 'lastLoginAt'>
 
