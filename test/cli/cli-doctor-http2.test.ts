@@ -8,7 +8,7 @@ import { checkFoundOut, type Diagnosis, startEcho } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { FRAMES, frame, readFrames } from '../support/http2-client.ts'
 import { listen } from '../support/ports.ts'
-import { ERRS_OVER_HTTP2, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
+import { startVulnerableProxy } from '../support/vulnerable-proxy.ts'
 
 const certificate = createCertificateAuthority(t.testdir({})).issue('one')
 const idsOf = ({ findings }: Diagnosis) => findings.map(({ id }) => id).filter(id => id.startsWith('http2'))
@@ -16,7 +16,34 @@ const idsOf = ({ findings }: Diagnosis) => findings.map(({ id }) => id).filter(i
 t.test('a proxy whose rules are for HTTP/1.1 alone is found out', t =>
   checkFoundOut(
     t,
-    { ...ERRS_OVER_HTTP2, dots: 'http2-path-dots', 'identity-forwarded': 'http2-identity-forged' },
+    [
+      [
+        ['http2-open'],
+        'http2-header-method-override',
+        'http2-method-unguarded',
+        'http2-identity-believed',
+        'http2-address-believed',
+        'http2-host-confused',
+        'http2-sni-confused',
+        'tls'
+      ],
+      [
+        ['http2-head-open', 'http2-token-in-crumbs', 'dots', 'identity-forwarded'],
+        'path-slashes',
+        'path-backslash',
+        'path-tail',
+        'path-absolute',
+        'host-confused',
+        'token-on-public',
+        'http2-path-dots',
+        'http2-path-slashes',
+        'http2-path-backslash',
+        'http2-path-tail',
+        'http2-identity-forged',
+        'http2-token-on-public',
+        'tls'
+      ]
+    ],
     certificate
   )
 )

@@ -65,13 +65,13 @@ t.test('each mistake in the settings has a line, and a string in JSON', async t 
 t.test('the doctor says what it did not try', async t => {
   const all = await examine(t)
   t.match(all.json<{ notTried: string[] }>().notTried, [/^HTTP\/2/])
-  const { stdout } = await examine(t, undefined, ['--private', '/private/data'])
+  const { stdout } = await examine(t, [], ['--private', '/private/data'])
   for (const option of ['--token', '--with-secret', '--public', '--websocket'])
     t.match(stdout, new RegExp(`Not tried: .*${option}`), option)
   t.match(stdout, /Never tried: requests that change data/)
-  const expired = await examine(t, undefined, ['--private', '/private/data', '--token', 'an.expired.token'])
+  const expired = await examine(t, [], ['--private', '/private/data', '--token', 'an.expired.token'])
   t.match(expired.stdout, /Not tried: what a backend receives.* \(--token, which is not valid here\)/)
-  const open = await examine(t, undefined, ['--private', '/public', '--token', 'a.good.token'])
+  const open = await examine(t, [], ['--private', '/public', '--token', 'a.good.token'])
   t.notMatch(open.stdout, /not valid here/, 'where no path is closed, the token was not tried')
 })
 

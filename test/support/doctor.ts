@@ -1,11 +1,11 @@
-// Lets the doctor examine a small proxy that makes one mistake, or none.
+// Lets the doctor examine a small proxy that makes mistakes, or none.
 import http from 'node:http'
 import type { Test } from 'tap'
 import type { CertificateFiles } from './certificates.ts'
 import { portariaHere as portaria } from './cli-here.ts'
 import { signToken } from './gateway.ts'
 import { listen } from './ports.ts'
-import { type Mistake, secretOf, startVulnerableProxy } from './vulnerable-proxy.ts'
+import { type Mistake, NAMED_BY, secretOf, startVulnerableProxy } from './vulnerable-proxy.ts'
 
 export interface Diagnosis {
   readonly notes: readonly string[]
@@ -17,12 +17,12 @@ export interface Diagnosis {
 /** With everything that the doctor can be given, or with `given` alone. */
 export const examine = async (
   t: Parameters<typeof startVulnerableProxy>[0],
-  mistake?: Mistake,
+  mistakes: readonly Mistake[] = [],
   given?: readonly string[],
   certificate?: CertificateFiles
 ) => {
-  const { url } = await startVulnerableProxy(t, mistake, undefined, {}, certificate)
-  const secret = secretOf(mistake)
+  const { url } = await startVulnerableProxy(t, mistakes, undefined, {}, certificate)
+  const secret = secretOf(mistakes)
   if (given !== undefined) return portaria(['doctor', url, ...given])
   const token = await signToken(secret)
   const paths = ['--private', '/private/data', '--public', '/public/page', '--websocket', '/private/live']
@@ -31,30 +31,24 @@ export const examine = async (
   return portaria(args, { env: { JWT_SECRET: secret } })
 }
 
-// One process each: on a busy machine they take longer than a file otherwise may.
-const AT_ONCE = 2
+/** What a proxy does wrong, each of it found as something else, and what is found besides. */
+type Proxy = readonly [mistakes: readonly Mistake[], ...besides: string[]]
 
-/** Each mistake is found as what its id says, with evidence and a remedy. */
+/** Each mistake is found as what its id says, with evidence and a remedy, and nothing is found that is not there. */
 export const checkFoundOut = async (
   t: Test,
-  foundAs: Readonly<Partial<Record<Mistake, string>>>,
+  proxies: readonly Proxy[],
   certificate?: CertificateFiles
 ): Promise<void> => {
-  const mistakes = Object.entries(foundAs) as [Mistake, string][]
-  for (let from = 0; from < mistakes.length; from += AT_ONCE)
-    await Promise.all(
-      mistakes.slice(from, from + AT_ONCE).map(([mistake, id]) => isFoundOut(t, mistake, id, certificate))
-    )
-}
-
-const isFoundOut = async (t: Test, mistake: Mistake, id: string, certificate?: CertificateFiles): Promise<void> => {
-  const result = await examine(t, mistake, undefined, certificate)
-  t.equal(result.code, 1, `${mistake}: exit code\n${result.stderr}`)
-  const { findings } = result.json<Diagnosis>()
-  const finding = findings.find(one => one.id === id)
-  t.ok(finding, `${mistake} is found as ${id}, among ${findings.map(one => one.id)}`)
-  t.ok(finding !== undefined && finding.evidence.length > 0 && finding.fix !== '', `${mistake}: evidence and remedy`)
-  t.notOk(result.stdout.includes('eyJ'), `${mistake}: no token is repeated`)
+  for (const [mistakes, ...besides] of proxies) {
+    const result = await examine(t, mistakes, undefined, certificate)
+    t.equal(result.code, 1, `${mistakes}: exit code\n${result.stderr}`)
+    const { findings } = result.json<Diagnosis>()
+    const expected = [...mistakes.map(mistake => NAMED_BY[mistake]), ...besides]
+    t.same(findings.map(({ id }) => id).toSorted(), expected.toSorted(), `${mistakes}: findings`)
+    for (const { id, evidence, fix } of findings) t.ok(evidence.length > 0 && fix !== '', `${id}: evidence and remedy`)
+    t.notOk(result.stdout.includes('eyJ'), `${mistakes}: no token is repeated`)
+  }
 }
 
 /** A backend that repeats what it was sent, for any path. */

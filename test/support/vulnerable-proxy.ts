@@ -1,4 +1,4 @@
-// Proxies soundly but for the one mistake that it is to make.
+// Proxies soundly but for the mistakes that it is to make.
 import { createHash, createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import http, { type IncomingMessage, type ServerResponse } from 'node:http'
@@ -29,12 +29,12 @@ const HABITS = {
 } satisfies Record<string, (path: string) => string>
 
 /** Each mistake with the finding that names it. */
-export const READS_LAXLY = Object.fromEntries(Object.keys(HABITS).map(habit => [habit, `path-${habit}`])) as Record<
+const READS_LAXLY = Object.fromEntries(Object.keys(HABITS).map(habit => [habit, `path-${habit}`])) as Record<
   keyof typeof HABITS,
   string
 >
 
-export const ERRS = {
+const ERRS = {
   'private-open': 'private-open',
   'role-by-exact-path': 'path-case',
   'original-url': 'header-original-url',
@@ -73,21 +73,23 @@ export const ERRS = {
   'lax-cookie': 'cookies'
 } as const
 
-export const ERRS_OVER_HTTP2 = {
+const ERRS_OVER_HTTP2 = {
   'http2-open': 'http2-open',
   'http2-head-open': 'http2-method-unguarded',
   'http2-token-in-crumbs': 'http2-token-in-crumbs'
 } as const
 
-export type Mistake = keyof typeof READS_LAXLY | keyof typeof ERRS | keyof typeof ERRS_OVER_HTTP2
+export const NAMED_BY = { ...READS_LAXLY, ...ERRS, ...ERRS_OVER_HTTP2 }
+
+export type Mistake = keyof typeof NAMED_BY
 
 const PROXY_SECRET = 'the secret of the small proxy, which is long enough'
 const CLOSED = '/private/data'
 
 /** What it signs with. */
-export const secretOf = (mistake: Mistake | undefined): string => {
-  if (mistake === 'weak-secret') return 'changeme'
-  return mistake === 'made-secret' ? '0123456789'.repeat(4) : PROXY_SECRET
+export const secretOf = (mistakes: readonly Mistake[]): string => {
+  if (mistakes.includes('weak-secret')) return 'changeme'
+  return mistakes.includes('made-secret') ? '0123456789'.repeat(4) : PROXY_SECRET
 }
 const LIMIT = 100_000
 
@@ -107,7 +109,7 @@ interface Refusal {
 /** Starts the proxy on a free port of loopback; `/private/data` is closed, `/public/…` open, `/private/live` a socket. */
 export const startVulnerableProxy = async (
   t: Pick<Test, 'teardown' | 'testdir'>,
-  mistake?: Mistake,
+  mistakes: readonly Mistake[] = [],
   /** Requests after which one is refused with 429. */
   limitEvery = Number.POSITIVE_INFINITY,
   /** Fields that each response carries, as a proxy in front adds them. */
@@ -115,7 +117,7 @@ export const startVulnerableProxy = async (
   /** With TLS, and HTTP/2. */
   certificate?: CertificateFiles
 ): Promise<{ readonly url: string }> => {
-  const has = (one: Mistake): boolean => one === mistake
+  const has = (one: Mistake): boolean => mistakes.includes(one)
   const counts = new Map<string, number>()
   let requests = 0
 
@@ -151,8 +153,8 @@ export const startVulnerableProxy = async (
 
   const readBy = (path: string): string => {
     if (has('role-by-exact-path')) return path.toLowerCase()
-    const habit = Object.entries(HABITS).find(([name]) => name === mistake)?.[1]
-    return habit === undefined ? path : habit(path)
+    const habits = Object.entries(HABITS).filter(([name]) => has(name as Mistake))
+    return habits.reduce((read, [, habit]) => habit(read), path)
   }
 
   const refusalOf = (req: IncomingMessage, path: string): Refusal | undefined => {
@@ -190,7 +192,7 @@ export const startVulnerableProxy = async (
     const [head = '', payload = '', signature = ''] = token.split('.')
     const header = parse(head)
     const claims = parse(payload)
-    const secret = secretOf(mistake)
+    const secret = secretOf(mistakes)
     const isAlive = typeof claims.exp === 'number' && claims.exp > Date.now() / 1000 && claims.nbf === undefined
     const isShort = Number(claims.exp) - Number(claims.iat) < 86_400 * 2
     if (!has('expiry-ignored') && !(isAlive && isShort)) return false

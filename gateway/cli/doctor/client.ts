@@ -157,13 +157,18 @@ const endpointOf = ({ hostname, protocol, port }: URL) => ({
   port: Number(port || (protocol === 'https:' ? 443 : 80))
 })
 
+/** For all handshakes, unless a probe is about the handshake: making one takes as long as a handshake. */
+let secureContext: tls.SecureContext | undefined
+
 /** Whether the certificate is valid is checked separately; here it must not hide the responses. */
 export const connectTls = (url: URL, { servername, ...options }: tls.ConnectionOptions): tls.TLSSocket => {
   const endpoint = endpointOf(url)
+  secureContext ??= tls.createSecureContext()
   const name = servername ?? (net.isIP(endpoint.host) === 0 ? endpoint.host : undefined)
   return tls.connect({
     ...endpoint,
     ...(name !== undefined && { servername: name }),
+    secureContext,
     ...options,
     rejectUnauthorized: false
   })
@@ -171,7 +176,7 @@ export const connectTls = (url: URL, { servername, ...options }: tls.ConnectionO
 
 /** What a TLS handshake comes to; undefined: there is none. */
 export const shakeHands = async (url: URL, options: tls.ConnectionOptions) => {
-  const socket = connectTls(url, options)
+  const socket = connectTls(url, { ...options, secureContext: tls.createSecureContext(options) })
   try {
     await once(socket, 'secureConnect', { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })
     const { alpnProtocol, authorized, authorizationError } = socket

@@ -1,5 +1,5 @@
 // Probes a private path with tokens that no one was given; none of them may be accepted.
-import { createHmac, createSign, generateKeyPairSync } from 'node:crypto'
+import { createHmac, createSign, generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto'
 import type { Probe } from './client.ts'
 import { type Checks, collect, type DoctorWorld, isSuccess } from './world.ts'
 
@@ -130,8 +130,12 @@ const badlySigned = (token: string | undefined): Named[] => {
   ]
 }
 
+let rsaKeys: KeyPairKeyObjectResult | undefined
+
 const keysOfTheirOwn = (): Named[] => {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  // Any will do, and making one takes longer than all other probes of tokens.
+  rsaKeys ??= generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { privateKey, publicKey } = rsaKeys
   const header = { alg: 'RS256', typ: 'JWT', jwk: publicKey.export({ format: 'jwk' }) }
   const signed = `${encode(header)}.${encode(claims())}`
   const rsa = `${signed}.${createSign('sha256').update(signed).sign(privateKey).toString('base64url')}`
