@@ -32,7 +32,11 @@ const sharesOf = (counts: readonly StreamCount[], page: number, pageSize: number
   return shares
 }
 
-/** Replies of other instances have the types declared here, because all run the same program. */
+const addCount = (sum: number, { body }: { readonly body: number }): number => {
+  if (!Number.isSafeInteger(body)) throw new TypeError('not a count')
+  return sum + body
+}
+
 export const createInstallation = ({ instances, streams, status, traffic }: InstallationParts) => {
   instances.answer('streams.count', () => streams().count())
   instances.answer('streams.list', ({ from, count }: { from: number; count: number }) => streams().list(from, count))
@@ -40,6 +44,21 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
   instances.answer('streams.end', (id: string) => streams().end(id))
   instances.answer('status', status)
   instances.answer('traffic', traffic.counts)
+
+  /** What cannot be read is of another release, while instances are replaced, or of somebody else in the same Redis: its sender is missing. */
+  const askAll = async <T>(name: string, read: (reply: { name: string; body: T }) => unknown, body?: unknown) => {
+    const { replies, missing } = await instances.askAll(name, body)
+    const readable = (replies as { id: string; name: string; body: T }[]).filter(reply => {
+      try {
+        read(reply)
+        return true
+      } catch {
+        missing.push(reply.name)
+        return false
+      }
+    })
+    return { replies: readable, missing }
+  }
 
   /** An id begins with that of the instance that has the stream. */
   const askOwner = async (name: string, id: string): Promise<boolean> => {
@@ -54,8 +73,7 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
   return {
     sockets: {
       async list(page: number, pageSize: number) {
-        const { replies, missing } = await instances.askAll('streams.count')
-        const counts = replies as StreamCount[]
+        const { replies: counts, missing } = await askAll<number>('streams.count', reply => addCount(0, reply))
         const listed = sharesOf(counts, page, pageSize).map(async ({ id, name, ...share }) => {
           try {
             const items = (await instances.ask(id, 'streams.list', share)) as StreamItem[]
@@ -66,21 +84,22 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
           }
         })
         const items = (await Promise.all(listed)).flat()
-        return { items, total: counts.reduce((sum, { body }) => sum + body, 0), missing }
+        return { items, total: counts.reduce(addCount, 0), missing }
       },
       has: (id: string) => askOwner('streams.has', id),
       end: (id: string) => askOwner('streams.end', id)
     },
     status: {
       async ask() {
-        const [own, { replies, missing }] = await Promise.all([status(), instances.askAll('status')])
-        return mergeStatus(own, replies as { name: string; body: OwnStatus }[], missing)
+        const own = await status()
+        const { replies, missing } = await askAll<OwnStatus>('status', reply => mergeStatus(own, [reply], []))
+        return mergeStatus(own, replies, missing)
       },
       traffic: {
         stepMs: traffic.stepMs,
         async since(since: number) {
-          const { replies, missing } = await instances.askAll('traffic', since)
-          const points = addTraffic(replies.map(({ body }) => body as StepCounts[]))
+          const { replies, missing } = await askAll<StepCounts[]>('traffic', ({ body }) => addTraffic([body]), since)
+          const points = addTraffic(replies.map(({ body }) => body))
           return { points, instances: replies.map(({ name }) => name), missing }
         }
       }

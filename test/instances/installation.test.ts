@@ -1,6 +1,7 @@
 // Administrators see and end what all instances and workers have, whichever they ask, and are told which did not reply.
 import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
+import { startInstances } from '../../gateway/instances/instances.ts'
 import { routesTo, signToken, startGateway, TEST_SECRET } from '../support/gateway.ts'
 import {
   baseEnv,
@@ -10,6 +11,7 @@ import {
   spawnGateway,
   startBackend
 } from '../support/gateway-process.ts'
+import { openStore } from '../support/limiters.ts'
 import { freePort } from '../support/ports.ts'
 import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
@@ -143,6 +145,22 @@ t.test('every view and every ending is that of all instances and workers', async
     all.items.map(({ id }) => `stream:${id}`)
   )
   t.equal((await ask(one.port, `/auth/admin/sockets/${all.items.at(-1)?.id}`, 'DELETE')).status, 404)
+})
+
+t.test('what replies in another form is missing, and the views show the others', async t => {
+  const store = await openStore(t, redis.url)
+  const foreign = await startInstances(store, 'foreign:1')
+  t.teardown(() => foreign.close())
+  for (const body of [null, {}, [{ id: 7 }], 'many']) {
+    for (const name of ['streams.count', 'status', 'traffic']) foreign.answer(name, () => body)
+    for (const view of ['sockets', 'status', 'traffic'])
+      await until(
+        // A process that a busy machine keeps from replying for a second is missing as well.
+        async () => isDeepStrictEqual((await admin<{ missing?: string[] }>(one.port, view)).missing, ['foreign:1']),
+        () => `${view} beside ${JSON.stringify(body)}`
+      )
+    t.pass(JSON.stringify(body))
+  }
 })
 
 t.test('an instance that does not reply, or was killed, is missing; without Redis others may be', async t => {
