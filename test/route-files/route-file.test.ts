@@ -444,6 +444,30 @@ t.test('one slip of the pen is one complaint, and nothing of that file is guesse
   t.same(await complaintsOf(t, after('"http://h')).then(all => all.length), 1)
 })
 
+t.test(
+  'a pattern that is tied to one end of a name only is a warning, because it must match the whole name',
+  async t => {
+    const warningsOf = async (namespace: string, event: string) => {
+      const keys = `{ ${JSON.stringify(namespace)}: { events: { ${JSON.stringify(event)}: {} } } }`
+      const routes = `routes: [{ path: /s/*, upstream: up, socketio: { namespaces: ${keys} } }]\n`
+      const { warnings } = await load(t, { 'a.yaml': `${UPSTREAMS}${routes}` })
+      return warnings.map(({ message }) => message)
+    }
+    const advice = (meant: string) =>
+      `this pattern must match the whole name; for all names that begin or end like this, write '/${meant}/'`
+    t.same(await warningsOf('/^\\/room-/', 'send'), [advice('^\\/room-.*')])
+    t.same(await warningsOf('/messaging', '/^x-/'), [advice('^x-.*')])
+    t.same(await warningsOf('/messaging', '/-done$/'), [advice('.*-done$')])
+    for (const whole of ['/^\\/room-[0-9]+$/', '/^\\/room-.*/', '/\\/room-\\d/', '/.*-x$/', '/^'])
+      t.same(await warningsOf(whole, '/typing:.*/'), [], whole)
+    const table = await tableOf(t, `/s/* {socketio: {namespaces: {/m: {events: {'/^x-/': {}, '/y-.*/': {}}}}}}`)
+    const ask = (event: string) =>
+      decideEventOnRoutes(table, { namespace: '/m', event }, askerOf('Agente'), { cloudUnassignedMayPass: false })
+    t.match(ask('x-1'), [{ decision: { reason: 'event-not-listed' } }])
+    t.match(ask('y-1'), [{ decision: { decision: 'allow' } }])
+  }
+)
+
 t.test('no accepted pattern takes long, however long the name is', async t => {
   const pattern = `${'(?:a|a)'.repeat(6)}.*x.*y`
   const table = await tableOf(t, `/s/* {socketio: {namespaces: {/m: {events: {'/${pattern}/': {}}}}}}`)

@@ -7,6 +7,7 @@ import { type Complain, type Complaint, complainTo, type LocationOf } from '../c
 import type { RouteData } from '../schema/route-file-schema.ts'
 import { unknownRole } from './define-grants.ts'
 import { definePath, definePrefix } from './define-path.ts'
+import { warnOfPatterns } from './define-sockets.ts'
 import { defineOptions } from './route-options.ts'
 
 const { METHODS } = process.getBuiltinModule('node:http')
@@ -204,6 +205,7 @@ const checkEffects = (data: Partial<RouteData>, warn: Complain): void => {
     warn(`the requests of a socketio route name no person, so "by: ${by}" counts per address`, 'rateLimit', 'by')
   if (data.socketio !== undefined && data.maxBody !== undefined)
     warn('"maxBody" has no effect on a socketio route: "maxMessage" limits what clients send', 'maxBody')
+  if (data.socketio !== undefined) warnOfPatterns(data.socketio, warn)
   if (data.public !== true) return
   if (data.forwardToken === true)
     warn('a public route checks no token and forwards none, so "forwardToken" has no effect', 'forwardToken')

@@ -43,7 +43,7 @@ export const websocketSchema = record(
 
 const events = mapOf(
   'a map of events',
-  'Events that clients may send, by name or by a pattern written as /…/. All others are refused. Without this key, all events are allowed.',
+  'Events that clients may send, by name or by a pattern written as /…/, which must match the whole name. All others are refused. Without this key, all events are allowed.',
   record('a map; {} for everyone in the namespace', 'Roles that may send the event.', { roles }, { examples: [{}] }),
   { send: { roles: ['Agente', 'Supervisor'] }, '/typing:.*/': {} }
 )
@@ -54,7 +54,7 @@ export const socketioSchema = record(
   {
     namespaces: mapOf(
       'a map of namespaces',
-      'Namespaces that clients may connect to, by name or by a pattern written as /…/. All others are closed.',
+      'Namespaces that clients may connect to, by name or by a pattern written as /…/, which must match the whole name. All others are closed.',
       record(
         'a map; {} for any valid token',
         'Roles that may connect, and the events that clients may send.',
@@ -112,6 +112,25 @@ const definePattern = (
   const complaint = source === undefined ? checkName(name) : checkSource(source)
   if (complaint !== undefined) say(complaint)
   return source === undefined || complaint !== undefined ? undefined : compile(source)
+}
+
+/** A pattern that is tied to one end of a name was meant for all names that begin, or end, like that. */
+export const warnOfPatterns = ({ namespaces }: SocketIoData, warn: Complain): void => {
+  const check = (name: string, ...place: string[]) => {
+    const meant = widened(/^\/(.+)\/$/s.exec(name)?.[1] ?? '')
+    if (meant === undefined) return
+    const advice = `for all names that begin or end like this, write '/${meant}/'`
+    warn(`this pattern must match the whole name; ${advice}`, 'socketio', 'namespaces', ...place)
+  }
+  for (const [namespace, { events = {} }] of Object.entries(namespaces)) {
+    check(namespace, namespace)
+    for (const event of Object.keys(events)) check(event, namespace, 'events', event)
+  }
+}
+
+const widened = (source: string): string | undefined => {
+  if (source.startsWith('^') && !/[$*+?}]$/.test(source)) return `${source}.*`
+  return /(?<!\\)\$$/.test(source) && !/^(?:\^|\.[*+])/.test(source) ? `.*${source}` : undefined
 }
 
 const checkNamespace = (name: string): string | undefined =>
