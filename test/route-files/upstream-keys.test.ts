@@ -170,6 +170,12 @@ t.test('a client certificate comes with its own key, both readable, for https', 
     `4: "clientCertFile" names a file that cannot be read: ${join(folder, 'none.crt')}`,
     `5: "clientKeyFile" names a file that cannot be read: ${join(folder, 'none.key')}`
   ])
+  execFileSync('mkfifo', [join(folder, 'pipe')])
+  t.same(
+    await check(pair('one.crt', 'pipe')),
+    [`5: "clientKeyFile" names a file that cannot be read: ${join(folder, 'pipe')}`],
+    'a pipe without a writer holds up no reload'
+  )
   const weak = ['-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=weak', '-keyout', 'weak.key', '-out', 'weak.crt']
   execFileSync('openssl', ['req', '-x509', ...weak], { cwd: folder, stdio: 'pipe' })
   t.same(await check(pair('weak.crt', 'weak.key')), [

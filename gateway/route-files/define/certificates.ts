@@ -1,5 +1,6 @@
 // Reads the PEM files of an upstream: CAs to trust, and the client certificate with its key.
 import { createPrivateKey } from 'node:crypto'
+import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
@@ -81,7 +82,8 @@ const unlessRejected = <T>(read: () => T): T | undefined => {
 const readAtMost = async (path: string, maxBytes: number): Promise<string | undefined> => {
   let handle: FileHandle | undefined
   try {
-    handle = await open(path)
+    // A pipe is opened without its writer, too.
+    handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const stats = await handle.stat()
     return stats.isFile() && stats.size <= maxBytes ? await handle.readFile('utf8') : undefined
   } catch (error) {
