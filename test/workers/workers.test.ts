@@ -118,13 +118,43 @@ t.test('two workers say once that they listen, share the connections and admit e
 })
 
 // RX-17
-t.test('the connections of a client address are counted over all workers', async t => {
-  const { files, port, start } = await startWorld(t, { CONNECTIONS_PER_IP: '16' })
+t.test('what a client address and a person may hold is bounded in all workers', async t => {
+  const { files, port, start, get } = await startWorld(t, {
+    CONNECTIONS_PER_IP: '16',
+    // 3 and 6 of the 16,384 streams of one target.
+    STREAMS_PER_USER: '0.02%',
+    STREAMS_PER_IP: '0.04%',
+    TRUST_PROXY: '127.0.0.1'
+  })
   const gateway = await start()
+
+  await t.test('each worker keeps to the shares of streams', async t => {
+    // Each process has a budget of its own: the caps hold in both, and leave room in both.
+    const held: RawWebSocket[] = []
+    const open = async (id: number, from: string) => {
+      const authorization = `Bearer ${await signToken(TEST_SECRET, { id })}`
+      const socket = await rawWebSocket(port, { headers: { authorization, 'x-forwarded-for': from } })
+      held.push(socket)
+      return Number(socket.head().slice(9, 12))
+    }
+    await eachAlone(gateway, async () => {
+      const first = [await open(7, '192.0.2.1'), await open(7, '192.0.2.1'), await open(7, '192.0.2.2')]
+      t.same([...first, await open(7, '192.0.2.3')], [101, 101, 101, 429], 'a person has their share')
+      const second = [await open(8, '192.0.2.1'), await open(8, '192.0.2.1'), await open(8, '192.0.2.1')]
+      t.same(second, [101, 101, 101], 'another opens streams, from the same address too')
+      t.equal(await open(9, '192.0.2.1'), 101)
+      t.same([await open(9, '192.0.2.1'), await open(9, '192.0.2.9')], [429, 101], 'an address has its share')
+      t.equal((await get('/open/x')).status, 200, 'and requests take no place of a stream')
+    })
+    for (const { socket } of held) socket.destroy()
+  })
+
+  // Connections of a trusted proxy are not counted.
+  const localAddress = '127.0.0.2'
   /** Undefined: it is closed without an answer. */
   const connect = () =>
     new Promise<Socket | undefined>(resolve => {
-      const socket = createConnection(port, '127.0.0.1', () => socket.write(KEPT_ALIVE))
+      const socket = createConnection({ port, host: '127.0.0.1', localAddress }, () => socket.write(KEPT_ALIVE))
       t.teardown(() => socket.destroy())
       socket.once('data', () => resolve(socket))
       socket.once('close', () => resolve(undefined))
@@ -344,6 +374,13 @@ t.test('two workers without their database', async t => {
       )
     }
   )
+
+  await t.test('workers end when their primary is killed', async t => {
+    const workers = gateway.workers()
+    t.equal(workers.length, 2)
+    gateway.signal('SIGKILL')
+    await until(() => !workers.some(isAlive))
+  })
 })
 
 /** One process, and two workers. */
@@ -499,36 +536,6 @@ t.test('a worker that is not given its settings says so', async t => {
   worker.on('message', message => primary.receive(message))
   t.same((await once(worker, 'exit'))[0], 75)
   t.same(failures, [{ text: 'The gateway cannot start: busy', status: 75 }])
-})
-
-t.test('each worker keeps to the shares of streams; workers end when their primary is killed', async t => {
-  // 3 and 6 of the 16,384 streams of one target.
-  const shares = { STREAMS_PER_USER: '0.02%', STREAMS_PER_IP: '0.04%', TRUST_PROXY: '127.0.0.1' }
-  const { port, start, get } = await startWorld(t, shares)
-  const gateway = await start()
-  // Each process has a budget of its own: the caps hold in both, and leave room in both.
-  const held: RawWebSocket[] = []
-  const open = async (id: number, from: string) => {
-    const authorization = `Bearer ${await signToken(TEST_SECRET, { id })}`
-    const socket = await rawWebSocket(port, { headers: { authorization, 'x-forwarded-for': from } })
-    held.push(socket)
-    return Number(socket.head().slice(9, 12))
-  }
-  await eachAlone(gateway, async () => {
-    const first = [await open(7, '192.0.2.1'), await open(7, '192.0.2.1'), await open(7, '192.0.2.2')]
-    t.same([...first, await open(7, '192.0.2.3')], [101, 101, 101, 429], 'a person has their share')
-    const second = [await open(8, '192.0.2.1'), await open(8, '192.0.2.1'), await open(8, '192.0.2.1')]
-    t.same(second, [101, 101, 101], 'another opens streams, from the same address too')
-    t.equal(await open(9, '192.0.2.1'), 101)
-    t.same([await open(9, '192.0.2.1'), await open(9, '192.0.2.9')], [429, 101], 'an address has its share')
-    t.equal((await get('/open/x')).status, 200, 'and requests take no place of a stream')
-  })
-  for (const { socket } of held) socket.destroy()
-
-  const workers = gateway.workers()
-  t.equal(workers.length, 2)
-  gateway.signal('SIGKILL')
-  await until(() => !workers.some(isAlive))
 })
 
 t.test('a worker is replaced at once, then ever later, and after six vain starts without others never', async t => {
