@@ -99,12 +99,12 @@ export interface AskedTarget {
   readonly target: string
 }
 
-/** Of `/path` or `https://host/path`; undefined if it is neither, or requests for this host are refused. */
+/** Of `/path` or `https://host/path`; undefined if it is neither, requests for this host are refused, or there is no such port. */
 export const readTarget = (written: string): AskedTarget | undefined => {
   if (written.startsWith('/')) return { target: written }
   const [, authority = '', target = ''] = /^https?:\/\/([^/?#\\]+)(\/.*)$/i.exec(written) ?? []
   const host = hostName(authority)
-  return host === undefined ? undefined : { host, target }
+  return host === undefined || !URL.canParse(`https://${authority}`) ? undefined : { host, target }
 }
 
 /** The match of a request target in origin-form; its query is ignored. A MOVE deletes its source (RFC 4918 §9.9). */

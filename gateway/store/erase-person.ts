@@ -8,7 +8,7 @@ import { type Database, readRows } from './database.ts'
 import { guardsOfPerson } from './login-names.ts'
 import { getPerson, type StoredPerson } from './people.ts'
 import { lockPeople, query, rowId } from './query.ts'
-import { writeAs } from './write-as.ts'
+import { checkRight, writeAs } from './write-as.ts'
 
 /**
  * Ends every token of the person, and removes names, e-mail, links, access, sessions and addresses, also from entries of
@@ -26,6 +26,7 @@ export const erasePerson = async (database: Database, actor: Actor, id: number, 
     erased.last = 0
     for (let isFull = true; isFull; ) {
       const portion = await database.write(async manager => {
+        await checkRight(manager, actor)
         await getErasable(manager, id, username)
         return eraseFromAudit(manager, { id: by, names }, erased.last, PORTION)
       })

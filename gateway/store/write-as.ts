@@ -8,19 +8,24 @@ import { query, rowId } from './query.ts'
 /** As `writeAccess`. Throws TokenStale: of requests that queue for the lock, the first may have taken the right of the others. */
 export const writeAs = <T>(
   database: Database,
-  { id, version }: Actor,
+  actor: Actor,
   work: (manager: EntityManager) => Promise<T>,
   patienceMs?: number
 ): Promise<T> =>
   writeAccess(
     database,
     async manager => {
-      const [ended] = version === undefined ? [] : await query(manager, ENDED, [rowId(id ?? 0), version])
-      if (ended !== undefined) throw new TokenStale({ reason: 'stale' })
+      await checkRight(manager, actor)
       return work(manager)
     },
     patienceMs
   )
+
+/** Throws TokenStale if the right of an Admin has ended since the request began. */
+export const checkRight = async (manager: EntityManager, { id, version }: Actor): Promise<void> => {
+  const [ended] = version === undefined ? [] : await query(manager, ENDED, [rowId(id ?? 0), version])
+  if (ended !== undefined) throw new TokenStale({ reason: 'stale' })
+}
 
 // What a fail-over has lost raises versions too, but ends nothing. A token of others may bear a version that no column holds.
 const ENDED = `

@@ -20,10 +20,10 @@ export const wildcardOf = (name: string): string => {
 
 /**
  * Whether it is an origin with a scheme of its own, as those of pages in apps and extensions: `capacitor://localhost`, `app://.`.
- * Pages in files have no origin, those in sockets are none, and what begins with `h` is a misspelt `https`.
+ * Pages in files, scripts and data have no origin, those in sockets are none, and what begins with `h` is a misspelt `https`.
  */
 export const isAppOrigin = (text: string): boolean =>
-  /^(?!h|file:|ftp:|wss?:)[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d{1,5})?$/.test(text)
+  /^(?!h|file:|ftp:|wss?:|javascript:|data:|blob:|about:)[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d{1,5})?$/.test(text)
 
 /** Percent-encodes the bytes that a URL may not contain (RFC 3986 §2.1). @param text Latin-1, one character per byte */
 export const encodeRawBytes = (text: string): string =>
@@ -40,11 +40,12 @@ export const postgresUrls = (url: string): string[] | undefined => {
   return urls?.every(each => URL.canParse(each) && isDecodable(each)) === true ? urls : undefined
 }
 
-/** Whether pg can decode what comes before the query. Where `%` stands for itself, pg encodes it first, but not at the end. */
+/** Whether pg can decode what comes before the query. Where `%` stands for itself, pg encodes all but two digits, and not at the end. */
 const isDecodable = (url: string): boolean => {
-  if (/%(?:[^a-f0-9]|[a-f0-9][^a-f0-9])/i.test(url)) return true
+  const isEncodedFirst = /%(?:[^a-f0-9]|[a-f0-9][^a-f0-9])/i.test(url)
   try {
-    return decodeURIComponent(url.replace(/\?.*/, '')) !== ''
+    const read = isEncodedFirst ? encodeURI(url).replace(/%25(\d\d)/g, '%$1') : url
+    return decodeURIComponent(read.replace(/\?.*/, '')) !== ''
   } catch {
     return false
   }

@@ -32,11 +32,14 @@ const areSubprotocols = (values: readonly string[]): boolean => {
   return items.every(item => TOKEN.test(item)) && new Set(items).size === items.length
 }
 
-const areExtensions = (values: readonly string[]): boolean =>
-  values
+/** Empty members of a list count as absent (RFC 9110 §5.6.1.2); at least one is left. */
+const areExtensions = (values: readonly string[]): boolean => {
+  const offers = values
     .join(',')
     .split(',')
-    .every(offer => offer.split(';').every(part => EXTENSION_PART.test(part.trim())))
+    .filter(offer => offer.trim() !== '')
+  return offers.length > 0 && offers.every(offer => offer.split(';').every(part => EXTENSION_PART.test(part.trim())))
+}
 
 /** What is wrong with the client's handshake (§4.2.1); undefined: nothing. */
 export const checkClientHandshake = ({ request, head }: Exchange): GatewayError | undefined => {

@@ -248,7 +248,7 @@ t.test('test lines name a host; without one it is one that no route names', asyn
     'GET http://wiki.corp.example/x as anonymous -> allow'
   ]
   t.same(await check(...holding), [])
-  for (const wrong of words`https://grafana.corp.example./x https://a@grafana.corp.example/x https://grafana.corp.example`)
+  for (const wrong of words`https://grafana.corp.example./x https://grafana.corp.example:65536/x https://a@grafana.corp.example/x https://grafana.corp.example`)
     t.match(await check(`GET ${wrong} as Admin -> allow`), [
       /the address of a test must have the form https:\/\/HOST\/PATH/
     ])

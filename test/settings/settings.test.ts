@@ -174,6 +174,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   'CORS_ORIGINS: must list each origin': ['*'],
   'CORS_ORIGINS: such as https://': words`
     null https://*.example app.example app://a/x app://* htps://a.example wss://a.example file://a
+    javascript://x data://x blob://x about://x
   `,
   'ALLOWED_HOSTS: without http://': words`https://a.example *.example.org`,
   'AUTH_PROVIDERS: must contain only ldap and cloudidp': words`google ldap;cloudidp LDAP ldap,azure`,
@@ -186,7 +187,7 @@ const WRONG: Readonly<Record<string, readonly string[]>> = {
   'CLOUDIDP_REDIRECT_URI: begins with https://': ['/callback'],
   'DATABASE_URL: must be postgres://user:password@host:5432/name': words`
     mysql://db db:5432 postgres://u:p#x@db postgres://a:1,b:x/x localhost:5432/x
-    postgres://db/x% postgres://db/x%ff postgres://u:%ff@db/x postgres://u:1?x@db/x
+    postgres://db/x% postgres://db/x%ff postgres://u:%ff@db/x postgres://u:1?x@db/x postgres://u:%zz%80@db/x
   `,
   DATABASE_LISTEN_URL: ['http://a'],
   DATABASE_POOL_SIZE: ['3'],

@@ -201,6 +201,12 @@ t.test('a person with more entries in the audit log than a statement can change 
     CREATE TRIGGER too_late AFTER UPDATE ON audit_events REFERENCING NEW TABLE AS changed
       FOR EACH STATEMENT EXECUTE FUNCTION too_late()`)
   await t.rejects(users.erasePerson(actor, user.id, 'maria'), { code: 'GW_BAD_REQUEST' })
+  const { user: former } = await users.syncPerson(person('former-admin'))
+  await users.setAccess(actor, former.id, { profiles: ['Agente'], areas: [], areaPrincipal: null })
+  const left = await traces(url)
+  const ended = { ...actor, id: former.id, version: 0 }
+  await t.rejects(users.erasePerson(ended, user.id, NAMES.username), { code: 'GW_TOKEN_STALE' })
+  t.same(await traces(url), left, 'no portion is erased by an Admin whose right has ended')
   // The first attempt ends early.
   await ask(`
     CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'away'; END $$;

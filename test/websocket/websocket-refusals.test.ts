@@ -82,6 +82,9 @@ t.test('faulty handshakes are 400 or 426', async t => {
     [{ 'sec-websocket-protocol': 'a,,b' }, 400],
     [{ 'sec-websocket-protocol': 'a, a' }, 400],
     [{ 'sec-websocket-extensions': 'permessage-deflate; =' }, 400],
+    [{ 'sec-websocket-extensions': ' , ' }, 400],
+    // RFC 9110 §5.6.1.2
+    [{ 'sec-websocket-extensions': ', permessage-deflate,,x-other,' }, 101],
     [{ 'content-length': '3' }, 400]
   ]
   for (const [headers, status] of cases) t.equal((await ask({ headers })).status, status, JSON.stringify(headers))
