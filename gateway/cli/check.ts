@@ -4,7 +4,7 @@ import { isFromFiles, type RouteTable } from '../routes/route.ts'
 import { groupSources } from '../settings/cloud.ts'
 import { readSettings, SettingsError } from '../settings/read-settings.ts'
 import type { Environment } from '../settings/reader.ts'
-import type { Add, Cli, Report } from './command.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { hasGatewaySettings, routeFolder } from './command-settings.ts'
 import { type CheckedRoutes, checkRoutes } from './read-routes.ts'
 import type { Terminal } from './terminal.ts'
@@ -42,7 +42,10 @@ const check = async (
   const settings = withSettings ? checkSettings(environment) : UNKNOWN
   const publicUrlGiven = !withSettings || (environment.PUBLIC_URL ?? '').trim() !== ''
   const { groupSources, browserSession } = settings
-  const routes = await checkRoutes(folder, { publicUrlGiven, groupSources, browserSession }, withFiles)
+  const mistakes = settings.mistakes.map(({ variable, message }) => `${variable} ${message}`)
+  const routes = await checkRoutes(folder, { publicUrlGiven, groupSources, browserSession }, withFiles).catch(error => {
+    throw error instanceof CannotRun ? new CannotRun(error.message, mistakes) : error
+  })
   const unchecked = withSettings ? [] : await neededSettings(folder, routes, withFiles)
   const skipped = withFiles ? [] : routes.certificateFiles
   const proxied = routes.table?.routes.filter(isFromFiles).length ?? 0
@@ -69,7 +72,7 @@ const check = async (
         ...routes.warnings.map(warning => yellow(`${formatComplaint(warning)} (warning)`)),
         ...skipped.map(file => yellow(`${file} was not opened (--no-files)`)),
         ...unchecked.map(complaint => yellow(`${formatComplaint(complaint)} (settings were not checked)`)),
-        ...settings.mistakes.map(({ variable, message }) => red(`${variable} ${message}`)),
+        ...mistakes.map(red),
         ...settings.warnings.map(warning => yellow(`${warning} (warning)`)),
         routes.table === undefined
           ? red(`${folder}: ${count(routes.complaints.length, 'mistake')}`)
