@@ -103,6 +103,20 @@ t.test('a Server header, which a proxy in front may add, is a note and no weakne
   t.equal(result.code, 0)
 })
 
+t.test('a rate limit whose window ends during the probe is not taken for one that clients evade', async t => {
+  let count = 50
+  const server = http.createServer((request, response) => {
+    if (request.headers['x-forwarded-for'] === '198.51.100.7') count = 0
+    response.writeHead(401, { 'x-ratelimit-remaining': 1000 - ++count, 'www-authenticate': 'Bearer' }).end()
+  })
+  const result = await portaria(['doctor', `http://127.0.0.1:${await listen(t, server)}`, '--json'])
+  const { findings } = result.json<Diagnosis>()
+  t.notOk(
+    findings.some(({ id }) => id === 'rate-limit-address'),
+    `${JSON.stringify(findings)}${result.stderr}`
+  )
+})
+
 t.test('the doctor keeps to this machine, to its bounds, and to gateways', async t => {
   t.match(await portaria(['doctor', 'https://gateway.example']), { code: 2, stderr: /--i-own-this/ })
   t.match(await portaria(['doctor', 'http://127.0.0.1:1']), { code: 2, stderr: /does not respond/ })
