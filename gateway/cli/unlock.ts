@@ -2,7 +2,7 @@
 import type { User } from '../identity.ts'
 import type { HeldBack, UnlockedPerson } from '../login/unlock.ts'
 import { limitKeyOf } from '../values/addresses.ts'
-import type { Add, Cli, Report } from './command.ts'
+import { type Add, CannotRun, type Cli, type Report } from './command.ts'
 import { loginLimits } from './command-settings.ts'
 import { ACTOR, personNamed, withUsers } from './open-store.ts'
 import { plain } from './terminal.ts'
@@ -16,7 +16,7 @@ export const addUnlock: Add = (program, define) =>
   ])
     .argument(
       '[who]',
-      'username, ldap:username or id:NUMBER of someone who has logged in at least once, or an IP address; without it, those that are held back are listed'
+      'username or ldap:username, id:NUMBER of someone who has logged in at least once, or an IP address; without it, those that are held back are listed'
     )
     .addHelpText('after', '\nThis does not unlock an account that the directory itself has locked.')
 
@@ -26,8 +26,18 @@ const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> 
     const limits = loginLimits(environment)
     if (who === undefined) return listed(await login.listHeldBack(database, limits))
     if (limitKeyOf(who) === undefined) {
-      const { user } = await personNamed(users, who)
-      return unlocked(user, await login.unlockPerson(database, limits, ACTOR, user.id))
+      const name = who.replace(/^ldap:/, '')
+      const person = await personNamed(users, who).catch(async (error: unknown) => {
+        // Failures of strangers also hold back people who are not known yet; several people are not freed at once.
+        const isUnknown = error instanceof CannotRun && error.details.length === 0
+        const freed = isUnknown ? await login.unlockLogin(database, limits.ldap, ACTOR, name) : 0
+        if (freed === 0) throw error
+        return freed
+      })
+      if (typeof person !== 'number')
+        return unlocked(person.user, await login.unlockPerson(database, limits, ACTOR, person.user.id))
+      const text = `${name}, who has not logged in yet, may try to log in again; ${counted(person)} freed.`
+      return { json: { login: name, freed: person }, text: ({ green }) => green(plain(text)) }
     }
     const { address, freed } = await login.unlockAddress(database, limits, ACTOR, who)
     const text = freed === 0 ? `${address} had no failed logins.` : `${address} may try again; ${counted(freed)} freed.`

@@ -1,5 +1,6 @@
 // Frees accounts and client addresses from the login throttle, and says what was freed and what is still held back.
 import { guardOfDn } from '../directory/account-names.ts'
+import { foldLogin } from '../directory/names.ts'
 import { BadRequest } from '../errors.ts'
 import type { Settings } from '../settings/settings.ts'
 import { type Actor, appendAudit } from '../store/audit-entry.ts'
@@ -64,6 +65,17 @@ export const unlockPerson = (database: Database, { ldap, loginFailures }: Thrott
     const freed = livePermits(permits, now, accountRules(ldap)).length
     await appendAudit(manager, { actor, action: 'person.unlock', target: `user:${id}`, details: { freed } })
     return { logins, freed, heldAddresses: stillHeld }
+  })
+
+/** Returns all permits to a login that belongs to no one known, and how many failures counted for it. */
+export const unlockLogin = (database: Database, ldap: LockoutSettings, actor: Actor, text: string): Promise<number> =>
+  database.write(async manager => {
+    const login = foldLogin(text) ?? text
+    const { now, permits } = await freeAccount(manager, [...new Set([login, guardOfDn(login)])])
+    const freed = livePermits(permits, now, accountRules(ldap)).length
+    const entry = { actor, action: 'person.unlock', target: 'user:unknown', details: { freed } }
+    if (freed > 0) await appendAudit(manager, entry)
+    return freed
   })
 
 /** Returns how many failures counted for this address until now. Throws BadRequest if it is no address. */

@@ -197,6 +197,22 @@ t.test('a password that is typed before it is set works as soon as the account i
   t.equal((await postLogin(world, 'novo', { password: 'nova' })).status, 200)
 })
 
+t.test('unlock frees a login under which no one has logged in yet', async t => {
+  const own = await startPostgres(t)
+  const world = await startGateway(t, { postgres: own, env: { ...env, LDAP_LOCKOUT_WINDOW: '0' } })
+  const cli = { env: { ...cliOn(own).env, LDAP_LOCKOUT_WINDOW: '0' } }
+  await ldap.addPerson({ uid: 'estreante', password: SAMPLE_PASSWORD })
+  for (const n of [1, 2]) await postLogin(world, 'estreante', { password: `errada ${n}`, from: `203.0.113.${n}` })
+  t.equal((await postLogin(world, 'estreante')).status, 429)
+  const unlocked = await portaria(['unlock', 'ldap:Estreante', '--json'], cli)
+  t.match(unlocked, { code: 0, stderr: '' })
+  t.same(unlocked.json(), { login: 'Estreante', freed: 2 })
+  await until(async () => (await postLogin(world, 'estreante')).status === 200, 'within a second')
+  t.equal((await portaria(['unlock', 'ninguem'], cli)).code, 2)
+  const rows = await own.query("SELECT target, details FROM audit_events WHERE action = 'person.unlock'")
+  t.same(rows, [{ target: 'user:unknown', details: { freed: 2 } }])
+})
+
 t.test('a changed search base makes no one new; relink repairs by hand what a login cannot', async t => {
   // RW-20
   const byDn = { ...ldap.env, LDAP_SEARCH_BASE: '', LDAP_SEARCH_FILTER: '' }
