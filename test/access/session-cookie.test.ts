@@ -2,12 +2,13 @@
 // used, never beyond SESSION_MAX, and goes on without a click when its access has changed.
 import type { Socket } from 'node:net'
 import t from 'tap'
-import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { claimsOf, jsonRequest, postLoginAgain, refreshLogin } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { startPagesWorld } from '../support/pages-world.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { OK, startRawUpstream } from '../support/raw-upstream.ts'
+import { signToken } from '../support/signed-tokens.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
 
 const postgres = await startPostgres(t)

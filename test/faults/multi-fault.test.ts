@@ -2,7 +2,6 @@
 // heals. DF-24
 import fc from 'fast-check'
 import t from 'tap'
-import { routesTo, signToken, TEST_SECRET } from '../support/gateway.ts'
 import { baseEnv, routeFile, spawnGateway, startBackend } from '../support/gateway-process.ts'
 import { jsonRequest } from '../support/login.ts'
 import { SAMPLE_PASSWORD, startOpenLdap } from '../support/openldap.ts'
@@ -10,6 +9,9 @@ import { freePort } from '../support/ports.ts'
 import { startOwnPostgres } from '../support/postgres.ts'
 import { rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
+import { routesTo } from '../support/routes.ts'
+import { signToken } from '../support/signed-tokens.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
 
 /** The same seed breaks the same things in the same order. */

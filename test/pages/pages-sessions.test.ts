@@ -2,7 +2,6 @@
 import type { Page, Route } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { axeFindings, fillLogin, openContext, openPage, putLogin } from '../support/browser.ts'
-import { signToken, TEST_SECRET } from '../support/gateway.ts'
 import { adminCall, claimsOf } from '../support/login.ts'
 import { startOidcProvider } from '../support/oidc-provider.ts'
 import {
@@ -18,6 +17,8 @@ import {
 } from '../support/page-tabs.ts'
 import { callbackOf, startBrowserWorld, startPagesWorld } from '../support/pages-world.ts'
 import { freePort } from '../support/ports.ts'
+import { signToken } from '../support/signed-tokens.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 import { until } from '../support/until.ts'
 
 const world = await startBrowserWorld(t, { env: { BROWSER_SESSION: 'true' }, config: APP_CONFIG })

@@ -2,11 +2,12 @@
 
 import { io, Manager, type Socket } from 'socket.io-client'
 import t, { type Test } from 'tap'
-import { routesTo, type WorldOptions } from '../support/gateway.ts'
+import type { WorldOptions } from '../support/gateway.ts'
 import { jsonRequest, logIn } from '../support/login.ts'
 import { startOpenLdap } from '../support/openldap.ts'
 import { within } from '../support/own-time.ts'
 import { startPostgres } from '../support/postgres.ts'
+import { routesTo } from '../support/routes.ts'
 import { once, startBehindGateway, startStockServer } from '../support/socketio-upstream.ts'
 import { until } from '../support/until.ts'
 

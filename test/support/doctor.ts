@@ -3,8 +3,8 @@ import http from 'node:http'
 import type { Test } from 'tap'
 import type { CertificateFiles } from './certificates.ts'
 import { portariaHere as portaria } from './cli-here.ts'
-import { signToken } from './gateway.ts'
 import { listen } from './ports.ts'
+import { signToken } from './signed-tokens.ts'
 import { type Mistake, NAMED_BY, secretOf, startVulnerableProxy } from './vulnerable-proxy.ts'
 
 export interface Diagnosis {

@@ -6,9 +6,9 @@ import type { Test } from 'tap'
 import { WebSocketServer } from 'ws'
 import { stringify } from 'yaml'
 import { CACHE_FOLDER } from '../../gateway/values/package-files.ts'
-import { TEST_SECRET } from './gateway.ts'
 import { listen } from './ports.ts'
 import { childrenOf, makeFolder, spawnNode } from './server-process.ts'
+import { TEST_SECRET } from './test-secret.ts'
 import { until } from './until.ts'
 
 const ENTRY = join(import.meta.dirname, '../../gateway/main.ts')

@@ -1,10 +1,8 @@
 // Opens a test's world: a whole gateway with a real Postgres, its own route files, a secret to sign with, and its log.
-import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SignJWT } from 'jose'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
 import { stringify } from 'yaml'
@@ -16,11 +14,12 @@ import { createNews } from './news.ts'
 import { answerFault } from './openapi.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { connectRaw, type RawConnection, type RawResponse, rawExchange } from './raw-client.ts'
-import { person } from './routes.ts'
+import { routesTo } from './routes.ts'
+import { signToken } from './signed-tokens.ts'
 import { PATIENT } from './store.ts'
 import { TEST_SECRET } from './test-secret.ts'
 
-export { TEST_SECRET }
+export { routesTo, signToken, TEST_SECRET }
 
 export interface WorldOptions {
   /** Route file content; `routes` and `upstreams` as in YAML. */
@@ -55,32 +54,6 @@ type Asked = RequestInit & { readonly token?: string | undefined }
 type Health = { readonly status: string; readonly checks: Readonly<Record<string, string>> }
 
 export type World = Awaited<ReturnType<typeof startGateway>>
-
-export const signToken = (
-  secret: string,
-  user: Partial<User> = {},
-  claims: Record<string, unknown> = {}
-): Promise<string> => {
-  const { id, ...shown } = person({ id: 900_001, ...user })
-  const nowS = Math.floor(Date.now() / 1000)
-  const payload = {
-    sub: String(id),
-    ...shown,
-    jti: randomUUID(),
-    ver: 0,
-    iat: nowS,
-    exp: nowS + 3600,
-    ...claims
-  }
-  const present = Object.fromEntries(Object.entries(payload).filter(([, value]) => value !== undefined))
-  return new SignJWT(present).setProtectedHeader({ alg: 'HS256', typ: 'JWT' }).sign(Buffer.from(secret))
-}
-
-/** The content of a route file whose routes all lead to one backend, except external ones. @param backend its address, or all of it */
-export const routesTo = <T extends object>(backend: string | object, routes: readonly T[]) => ({
-  upstreams: { raw: typeof backend === 'string' ? { url: backend } : backend },
-  routes: routes.map((route): T => ('external' in route ? route : { upstream: 'raw', ...route }))
-})
 
 const createCapture = () => {
   const lines: LogLine[] = []

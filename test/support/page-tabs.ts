@@ -1,9 +1,10 @@
 // Reads from a browser tab what a page of ours shows, which token it keeps, and as whom it is logged in.
 import type { Page } from 'playwright-core'
 import { fillLogin } from './browser.ts'
-import { signToken, TEST_SECRET } from './gateway.ts'
 import { claimsOf } from './login.ts'
 import { maria as cloudMaria } from './oidc-provider.ts'
+import { signToken } from './signed-tokens.ts'
+import { TEST_SECRET } from './test-secret.ts'
 
 export const PAGES = ['/auth/login', '/auth/apps', '/auth/account', '/auth/console'] as const
 export type PagePath = (typeof PAGES)[number]

@@ -1,4 +1,4 @@
-// Makes targets, upstreams, routes and people as a table and a token hold them, for tests of parts that are given one.
+// Makes targets, upstreams, routes and people as a table and a token hold them, and the content of a route file of one backend.
 import type { User } from '../../gateway/identity.ts'
 import { ROUTE_DEFAULTS, type Route } from '../../gateway/routes/route.ts'
 import type { HealthCheck, Target, Upstream } from '../../gateway/routes/upstream.ts'
@@ -58,6 +58,12 @@ export const routeAt = (path: string, upstream: Upstream, more: Partial<Route> =
   upstream,
   place: PLACE,
   ...more
+})
+
+/** The content of a route file whose routes all lead to one backend, except external ones. @param backend its address, or all of it */
+export const routesTo = <T extends object>(backend: string | object, routes: readonly T[]) => ({
+  upstreams: { raw: typeof backend === 'string' ? { url: backend } : backend },
+  routes: routes.map((route): T => ('external' in route ? route : { upstream: 'raw', ...route }))
 })
 
 export const person = (more: Partial<User> = {}): User => {

@@ -12,7 +12,6 @@ import { REDIS_UNAVAILABLE } from '../../gateway/limits/circuit.ts'
 import { moduleUrl } from '../../gateway/values/package-files.ts'
 import { createMembers } from '../../gateway/workers/members.ts'
 import { createRestarts } from '../../gateway/workers/primary.ts'
-import { routesTo, signToken, TEST_SECRET } from '../support/gateway.ts'
 import {
   baseEnv,
   eachAlone,
@@ -27,6 +26,9 @@ import { startOwnPostgres, startPostgres } from '../support/postgres.ts'
 import { rawExchange } from '../support/raw-client.ts'
 import { type RawWebSocket, rawWebSocket } from '../support/raw-websocket.ts'
 import { startRedis } from '../support/redis.ts'
+import { routesTo } from '../support/routes.ts'
+import { signToken } from '../support/signed-tokens.ts'
+import { TEST_SECRET } from '../support/test-secret.ts'
 import { undisturbed } from '../support/undisturbed.ts'
 import { succeeds, until } from '../support/until.ts'
 

@@ -5,7 +5,8 @@ import { connect, constants } from 'node:http2'
 import https from 'node:https'
 import { io } from 'socket.io-client'
 import { WebSocket } from 'ws'
-import { signToken, TEST_SECRET } from '../../test/support/gateway.ts'
+import { signToken } from '../../test/support/signed-tokens.ts'
+import { TEST_SECRET } from '../../test/support/test-secret.ts'
 import { moveBody } from './bodies.ts'
 
 export interface Place {
