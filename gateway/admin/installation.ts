@@ -33,7 +33,7 @@ const sharesOf = (counts: readonly StreamCount[], page: number, pageSize: number
 }
 
 const addCount = (sum: number, { body }: { readonly body: number }): number => {
-  if (!Number.isSafeInteger(body)) throw new TypeError('not a count')
+  if (!Number.isSafeInteger(body) || body < 0) throw new TypeError('not a count')
   return sum + body
 }
 
@@ -57,7 +57,7 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
         return false
       }
     })
-    return { replies: readable, missing }
+    return { replies: readable, missing: [...new Set(missing)].sort() }
   }
 
   /** An id begins with that of the instance that has the stream. */

@@ -104,7 +104,8 @@ export const readTarget = (written: string): AskedTarget | undefined => {
   if (written.startsWith('/')) return { target: written }
   const [, authority = '', target = ''] = /^https?:\/\/([^/?#\\]+)(\/.*)$/i.exec(written) ?? []
   const host = hostName(authority)
-  return host === undefined || !URL.canParse(`https://${authority}`) ? undefined : { host, target }
+  const port = Number(/:(\d+)$/.exec(authority)?.[1] ?? 0)
+  return host === undefined || port > 65_535 ? undefined : { host, target }
 }
 
 /** The match of a request target in origin-form; its query is ignored. A MOVE deletes its source (RFC 4918 §9.9). */

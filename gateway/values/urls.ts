@@ -40,7 +40,7 @@ export const postgresUrls = (url: string): string[] | undefined => {
   return urls?.every(each => URL.canParse(each) && isDecodable(each)) === true ? urls : undefined
 }
 
-/** Whether pg can decode what comes before the query. Where `%` stands for itself, pg encodes all but two digits, and not at the end. */
+/** Whether pg can decode what comes before the query. Where one `%` stands for itself, pg first encodes each `%` that is not before two digits. */
 const isDecodable = (url: string): boolean => {
   const isEncodedFirst = /%(?:[^a-f0-9]|[a-f0-9][^a-f0-9])/i.test(url)
   try {

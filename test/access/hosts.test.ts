@@ -245,7 +245,8 @@ t.test('test lines name a host; without one it is one that no route names', asyn
   const holding = [
     'GET /x as Agente -> allow',
     'GET https://GRAFANA.corp.example:8443/x?y as Admin -> allow',
-    'GET http://wiki.corp.example/x as anonymous -> allow'
+    'GET http://wiki.corp.example/x as anonymous -> allow',
+    'GET http://a.123/x as Agente -> allow'
   ]
   t.same(await check(...holding), [])
   for (const wrong of words`https://grafana.corp.example./x https://grafana.corp.example:65536/x https://a@grafana.corp.example/x https://grafana.corp.example`)

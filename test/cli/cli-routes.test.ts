@@ -69,13 +69,13 @@ t.test('what cannot run ends with 2 and one readable message', async t => {
   ])
   t.match(await portaria([]), { code: 2, stdout: '', stderr: /Usage: portaria/ })
   const json = await portaria(['check', '/nowhere', '--json'])
+  t.match([json.code, json.json()], [2, { error: /^The folder \/nowhere cannot be read/ }])
   const both = await portaria(['check', '/nowhere'], { env: { JWT_SECRET: 'short' } })
   t.match(
     both,
     { code: 2, stderr: /nowhere cannot be read[\s\S]*JWT_SECRET must/ },
     'mistakes of the settings are said too'
   )
-  t.match([json.code, json.json()], [2, { error: /^The folder \/nowhere cannot be read/ }])
   const env = { PUBLIC_URL: 'foo' }
   const explained = await portaria(['explain', 'GET', '/api/x', '--config', folder], { env })
   t.match(explained, { code: 2, stderr: /PUBLIC_URL must be/ })

@@ -458,7 +458,7 @@ t.test(
     t.same(await warningsOf('/^\\/room-/', 'send'), [advice('^\\/room-.*')])
     t.same(await warningsOf('/messaging', '/^x-/'), [advice('^x-.*')])
     t.same(await warningsOf('/messaging', '/-done$/'), [advice('.*-done$')])
-    for (const whole of ['/^\\/room-[0-9]+$/', '/^\\/room-.*/', '/\\/room-\\d/', '/.*-x$/', '/^'])
+    for (const whole of ['/^\\/room-[0-9]+$/', '/^\\/room-.*/', '/\\/room-\\d/', '/.*-x$/', '/^', '/^\\/a|\\/b/'])
       t.same(await warningsOf(whole, '/typing:.*/'), [], whole)
     const table = await tableOf(t, `/s/* {socketio: {namespaces: {/m: {events: {'/^x-/': {}, '/y-.*/': {}}}}}}`)
     const ask = (event: string) =>

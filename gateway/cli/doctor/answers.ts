@@ -109,7 +109,7 @@ async function spoofedAddress({ client, path, notes }: DoctorWorld): Promise<str
   const second = await remaining('198.51.100.8')
   const after = await remaining()
   // After a window that ends in between, or at another process while Redis is away, both addresses share one count.
-  const haveOwnCounts = first > before && second >= first && after < first
+  const haveOwnCounts = first > before && second === first && after < first
   if (!haveOwnCounts) return []
   // From a listed proxy only the rightmost element counts, which the proxy itself appended; anything left of it must not.
   const appended = await remaining('198.51.100.20')

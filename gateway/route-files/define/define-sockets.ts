@@ -129,6 +129,8 @@ export const warnOfPatterns = ({ namespaces }: SocketIoData, warn: Complain): vo
 }
 
 const widened = (source: string): string | undefined => {
+  // Each of several alternatives would need an end of its own.
+  if (source.includes('|')) return undefined
   if (source.startsWith('^') && !/[$*+?}]$/.test(source)) return `${source}.*`
   return /(?<!\\)\$$/.test(source) && !/^(?:\^|\.[*+])/.test(source) ? `.*${source}` : undefined
 }
