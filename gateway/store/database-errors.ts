@@ -95,12 +95,15 @@ export const databaseFault = (error: unknown): { readonly cause: string; readonl
 
 // The deepest cause says what happened. Any addresses and names in it belong to the reader.
 const causeOf = (error: unknown): string => {
-  let cause = error
-  while (cause instanceof Error && cause.cause instanceof Error) cause = cause.cause
-  // One for each address of a name.
-  if (cause instanceof AggregateError) [cause] = cause.errors
+  const cause = innermost(error)
   if (!(cause instanceof Error)) return 'unknown cause'
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : ''
   const [message = ''] = cause.message.split('\n', 1)
   return message.includes(code) ? message : [message, code].filter(text => text !== '').join(' ')
+}
+
+/** Of several, one for each host or each address of a name, the first. */
+const innermost = (error: unknown): unknown => {
+  const inner = error instanceof AggregateError ? error.errors[0] : error instanceof Error ? error.cause : undefined
+  return inner instanceof Error ? innermost(inner) : error
 }

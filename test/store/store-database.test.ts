@@ -112,13 +112,12 @@ t.test(
       [plain, ''],
       [encrypted, '?sslmode=no-verify']
     ] as const) {
-      const connect = createConnector(
-        [{ connectionString: `postgres://x@127.0.0.1:${await listen(t, server)}/x${mode}` }],
-        'test'
-      )
-      const error = await connect(60_000).catch((failure: unknown) => failure)
-      t.ok(isUnavailable(error), mode)
-      t.match(databaseFault(error), { cause: /authenticationOk/, advice: /GSSAPI.*pg_hba/ })
+      const address = { connectionString: `postgres://x@127.0.0.1:${await listen(t, server)}/x${mode}` }
+      for (const addresses of [[address], [address, address]]) {
+        const error = await createConnector(addresses, 'test')(60_000).catch((failure: unknown) => failure)
+        t.ok(isUnavailable(error), mode)
+        t.match(databaseFault(error), { cause: /authenticationOk/, advice: /GSSAPI.*pg_hba/ })
+      }
     }
   }
 )
