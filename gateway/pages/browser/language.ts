@@ -46,8 +46,9 @@ export const LanguageSwitch = ({ label, isShort = false }: { label: string; isSh
   return html`<div class="switch" role="group" aria-label=${label}>${button('pt', 'Português')}${button('en', 'English')}</div>`
 }
 
-/** What may run from right to left does not affect the text around it (FSI and PDI, UAX #9). */
-const isolated = (value: string): string => (/[\u0300-\uffff]/.test(value) ? `\u2068${value}\u2069` : value)
+/** What may run from right to left does not affect the text around it (FSI and PDI, UAX #9), nor end that with marks of its own. */
+const isolated = (value: string): string =>
+  /[\u0300-\uffff]/.test(value) ? `\u2068${value.replace(/[\u2066-\u2069]/g, '')}\u2069` : value
 
 /** Finds the text of a key, and replaces `{name}` in it with the value of that name. */
 export const createText =
