@@ -266,7 +266,7 @@ t.test('a hanging database does not keep the service account from being bound, a
   })
   const holder = await openClient(t, store.url)
   await holder.query('BEGIN; LOCK TABLE login_attempts IN EXCLUSIVE MODE')
-  const more = { LDAP_BIND_PASSWORD: 'right', LDAP_TIMEOUT_MS: '2000' }
+  const more = { LDAP_BIND_PASSWORD: 'right', LDAP_TIMEOUT_MS: '6000' }
   const { check } = await startProcess(t, store, ldap.url, more)
   await Promise.all([check(), check()])
   await holder.query('COMMIT')
