@@ -91,8 +91,8 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
     },
     status: {
       async ask() {
-        const own = await status()
-        const { replies, missing } = await askAll<OwnStatus>('status', reply => mergeStatus(own, [reply], []))
+        const asked = askAll<OwnStatus>('status', reply => mergeStatus(reply.body, [reply], []))
+        const [own, { replies, missing }] = await Promise.all([status(), asked])
         return mergeStatus(own, replies, missing)
       },
       traffic: {
