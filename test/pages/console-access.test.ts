@@ -349,7 +349,22 @@ t.test('the keyboard opens a section with the focus in it, and removes one area 
   }
   await users.createArea(other, 'Passageira')
   await visit('areas')
-  await page.getByRole('button', { name: 'Delete the area Passageira' }).press('Enter')
+  const remove = page.getByRole('button', { name: 'Delete the area Passageira' })
+  const drawn = page.evaluate(`new Promise(seen => {
+    const observer = new MutationObserver(() => {
+      const dialog = document.querySelector('dialog')
+      if (dialog === null) return
+      observer.disconnect()
+      seen(dialog.open)
+    })
+    observer.observe(document.body, { childList: true, subtree: true })
+  })`)
+  await remove.press('Enter')
+  t.equal(await drawn, true, 'what is pressed next is pressed in the dialog')
+  await page.keyboard.press('Escape')
+  await page.locator('dialog').waitFor({ state: 'detached' })
+  await page.locator('button:focus', { hasText: 'Delete' }).waitFor()
+  await remove.press('Enter')
   await page.locator('dialog .danger').press('Enter')
   await page.locator('.notice:focus', { hasText: 'Area deleted.' }).waitFor()
 })

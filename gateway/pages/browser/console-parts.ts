@@ -1,7 +1,7 @@
 // Provides the parts that all pages use: tables, lists, dialogs, confirmations and messages.
 import { call, type List, type ListOf, type Loaded, problemOf } from './console-data.ts'
 import { dateTime, number } from './language.ts'
-import { type ComponentChildren, html, useEffect, useId, useRef, useState, type VNode } from './render.ts'
+import { type ComponentChildren, html, useEffect, useId, useLayoutEffect, useRef, useState, type VNode } from './render.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
 
@@ -125,23 +125,25 @@ interface DialogProps {
   readonly isFixed?: boolean
 }
 
-/** Modal: the rest of the page is inert; Escape closes it unless an answer is required. */
+/** Modal as soon as it is drawn: the rest of the page is inert; Escape closes it unless an answer is required. */
 export const Dialog = ({ title, onClose, children, isFixed = false }: DialogProps): VNode => {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
-    const before = document.activeElement
-    element.current?.showModal()
-    return () => {
-      if (before instanceof HTMLElement) before.focus()
-    }
+  // Closed before it is removed, it gives the focus back to what had it.
+  useLayoutEffect(() => {
+    const dialog = element.current
+    dialog?.showModal()
+    return () => dialog?.close()
   }, [])
   const cancel = (event: Event) => {
     event.preventDefault()
     if (!isFixed) onClose()
   }
   /** Browsers close it at the second Escape in a row without asking. */
-  const close = () => (isFixed ? element.current?.showModal() : onClose())
+  const close = () => {
+    if (isFixed) element.current?.showModal()
+    else if (element.current !== null) onClose()
+  }
   return html`<dialog ref=${element} aria-labelledby=${id} onCancel=${cancel} onClose=${close}><h2 id=${id}>${title}</h2>${children}</dialog>`
 }
 
