@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { RedisNode, RedisSettings } from '../settings/redis.ts'
-import { task } from '../values/contain.ts'
+import { every, task } from '../values/contain.ts'
 import { endsConnection, type RedisFault, RedisTimeout, redisFault, within } from './redis-failure.ts'
 import { createSubscribe } from './redis-subscriber.ts'
 
@@ -25,6 +25,8 @@ const SILENCE_MS = 5000
 /** A server that loads its data for longer than this may have been replaced by another one at the same address. */
 const LOADING_MS = 5000
 const LOADING_CHECK_MS = 1000
+/** How often a Cluster is asked which node has which slots. */
+const SLOTS_MS = 2000
 
 /** Delay before the nth reconnection attempt: doubles up to one second, with jitter so that instances spread out. */
 const reconnectDelayMs = (attempt: number): number =>
@@ -66,6 +68,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
     if (found.length > 0) nodes = found
   })
   client.on('+node', containAsking).on('+node', reportCopies(onError))
+  const stopRefreshes = every(SLOTS_MS, () => refreshSlots(client))
   client.on('-node', ({ options: left }: Redis) =>
     renew(({ options }) => options.host === left.host && options.port === left.port)
   )
@@ -129,9 +132,15 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
     ready,
     close: async () => {
       for (const leave of leaves) leave()
+      stopRefreshes()
       client.disconnect()
     }
   }
+}
+
+/** Not by `slotsRefreshInterval`: ioredis 5.11 goes on for ever if it is closed while a node is asked. */
+const refreshSlots = (client: Redis | Cluster): void => {
+  if (client instanceof Cluster && client.status === 'ready') client.refreshSlotsCache()
 }
 
 /** At a redirection, ioredis 5.11 sends ASKING without a handler for its failure, which would end this process. */
@@ -256,7 +265,6 @@ const connect = (
     retryDelayOnClusterDown: 0,
     retryDelayOnTryAgain: 5,
     slotsRefreshTimeout: CONNECT_TIMEOUT_MS,
-    slotsRefreshInterval: 2000,
     redisOptions: { ...common, ...access(settings), reconnectOnError }
   })
 }

@@ -63,6 +63,22 @@ t.test('a Cluster that has not been found yet is not taken for one without subsc
   t.equal(await failure(store.channels('')), 'connection')
 })
 
+t.test('nothing goes on after a close, not even when a Cluster was just asked for its slots', async t => {
+  const timers = () => process.getActiveResourcesInfo().filter(one => one === 'Timeout').length
+  const redis = await startRedis(t, ['--cluster-enabled', 'yes', '--cluster-announce-ip', '127.0.0.1'])
+  await redis.command('cluster', 'addslotsrange', '0', '16383')
+  await until(async () => (await redis.command('cluster', 'info')).includes('cluster_state:ok'))
+  const before = timers()
+  const closed = Promise.withResolvers<void>()
+  const onError = () => store.close().then(closed.resolve)
+  const log = { ...recordingLog(), debug: onError }
+  const store = await openStore(t, `redis-cluster://${redis.host}:${redis.port}`, 30_000, { log })
+  t.equal(store.isReady(), true)
+  redis.freeze()
+  await closed.promise
+  await until(() => timers() === before, 'the timers have ended', 20_000)
+})
+
 t.test('a silent Redis fails commands in time, a dead one at once, and it is used again when it is back', async t => {
   const redis = await startRedis(t)
   const store = await openStore(t, redis.url)

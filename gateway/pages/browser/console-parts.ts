@@ -1,7 +1,7 @@
 // Provides the parts that all pages use: tables, lists, dialogs, confirmations and messages.
 import { call, type List, type ListOf, type Loaded, problemOf } from './console-data.ts'
 import { dateTime, number } from './language.ts'
-import { type ComponentChildren, html, useEffect, useId, useLayoutEffect, useRef, useState, type VNode } from './render.ts'
+import { type ComponentChildren, html, useId, useLayoutEffect, useRef, useState, type VNode } from './render.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
 
@@ -92,7 +92,7 @@ interface PagerProps extends Omit<ListOf<unknown>, 'items'> {
 export const Pager = ({ page, pageSize, total, onPage, label }: PagerProps): VNode => {
   const pages = Math.max(1, Math.ceil(total / pageSize))
   // Of a list that has become shorter, the last page is shown.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (page > pages) onPage(pages)
   }, [page, pages])
   const place = text('page', { page: number(page), pages: number(pages) })
@@ -200,7 +200,7 @@ export const useActs = (reload: () => void = () => undefined, problem = '') => {
   const place = useRef<HTMLDivElement>(null)
   const focused = useRef<Element | null>(null)
   // A row that a change has removed takes the focus with it.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (focused.current?.isConnected !== false) return
     focused.current = null
     if (document.activeElement === document.body) place.current?.focus()
@@ -247,7 +247,7 @@ export const Secret = ({ title, value, note, children, onHide }: SecretProps): V
   const id = useId()
   const field = useRef<HTMLInputElement>(null)
   const [copying, setCopying] = useState<'copied' | 'notCopied' | ''>('')
-  useEffect(() => field.current?.focus(), [])
+  useLayoutEffect(() => field.current?.focus(), [])
   useUnsaved(true)
   const copy = async () => {
     try {
