@@ -40,7 +40,7 @@ const HOMES: Record<string, RegExp> = {
   pg: /^gateway\/store\//,
   '@electric-sql/pglite': /^gateway\/store\/embedded-/,
   yaml: /^gateway\/(?:route-files|settings)\//,
-  ajv: /^gateway\/(?:route-files|settings)\//,
+  ajv: /^gateway\/(?:admin|route-files)\//,
   commander: /^gateway\/cli\//,
   'prom-client': /^gateway\/(?:observe|workers)\//,
   '@opentelemetry/api': /^gateway\/observe\/tracing\.ts$/,

@@ -12,7 +12,8 @@ export const instanceSchema = {
 
 export const missingSchema = {
   ...array(string),
-  description: 'Instances that did not reply within a second; * if Redis is unavailable, because there may be others'
+  description:
+    'Instances that did not reply within a second, or not in this form; * if Redis is unavailable, because there may be others'
 } as const
 
 export const personItemSchema = closed({

@@ -6,6 +6,7 @@ import { CallFailure } from '../instances/calls.ts'
 import type { Instances } from '../instances/instances.ts'
 import { addTraffic, type StepCounts } from '../observe/traffic.ts'
 import { mergeStatus, type OwnStatus } from './status.ts'
+import { checkReply, statusSchema, streamSchema, trafficSchema } from './view-schemas.ts'
 
 interface InstallationParts {
   instances: Instances
@@ -36,6 +37,29 @@ const addCount = (sum: number, { body }: { readonly body: number }): number => {
   if (!Number.isSafeInteger(body) || body < 0) throw new TypeError('not a count')
   return sum + body
 }
+
+const showStream = (item: StreamItem, instance: string) => ({
+  ...item,
+  user: item.user ?? null,
+  namespace: item.namespace ?? '',
+  instance
+})
+
+interface InstanceTraffic {
+  readonly name: string
+  readonly body: StepCounts[]
+}
+
+const showTraffic = (replies: readonly InstanceTraffic[], missing: readonly string[], stepMs: number) => ({
+  now: new Date().toISOString(),
+  stepMs,
+  points: addTraffic(replies.map(({ body }) => body)).map(point => ({
+    ...point,
+    at: new Date(point.at).toISOString()
+  })),
+  instances: replies.map(({ name }) => name),
+  missing: [...missing]
+})
 
 export const createInstallation = ({ instances, streams, status, traffic }: InstallationParts) => {
   instances.answer('streams.count', () => streams().count())
@@ -76,8 +100,10 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
         const { replies: counts, missing } = await askAll<number>('streams.count', reply => addCount(0, reply))
         const listed = sharesOf(counts, page, pageSize).map(async ({ id, name, ...share }) => {
           try {
-            const items = (await instances.ask(id, 'streams.list', share)) as StreamItem[]
-            return items.map(item => ({ ...item, instance: name }))
+            const found = (await instances.ask(id, 'streams.list', share)) as StreamItem[]
+            const items = found.map(item => showStream(item, name))
+            for (const item of items) checkReply(streamSchema, item)
+            return items
           } catch {
             missing.push(name)
             return []
@@ -91,17 +117,18 @@ export const createInstallation = ({ instances, streams, status, traffic }: Inst
     },
     status: {
       async ask() {
-        const asked = askAll<OwnStatus>('status', reply => mergeStatus(reply.body, [reply], []))
+        const asked = askAll<OwnStatus>('status', reply =>
+          checkReply(statusSchema, mergeStatus(reply.body, [reply], []))
+        )
         const [own, { replies, missing }] = await Promise.all([status(), asked])
         return mergeStatus(own, replies, missing)
       },
-      traffic: {
-        stepMs: traffic.stepMs,
-        async since(since: number) {
-          const { replies, missing } = await askAll<StepCounts[]>('traffic', ({ body }) => addTraffic([body]), since)
-          const points = addTraffic(replies.map(({ body }) => body))
-          return { points, instances: replies.map(({ name }) => name), missing }
-        }
+      /** @param since ms since the epoch */
+      async traffic(since: number) {
+        const { stepMs } = traffic
+        const check = (reply: InstanceTraffic) => checkReply(trafficSchema, showTraffic([reply], [], stepMs))
+        const { replies, missing } = await askAll<StepCounts[]>('traffic', check, since)
+        return showTraffic(replies, missing, stepMs)
       }
     }
   }

@@ -147,20 +147,50 @@ t.test('every view and every ending is that of all instances and workers', async
   t.equal((await ask(one.port, `/auth/admin/sockets/${all.items.at(-1)?.id}`, 'DELETE')).status, 404)
 })
 
-t.test('what replies in another form is missing, and the views show the others', async t => {
+t.test('what replies in another form, or without a field, is missing, and the views show the others', async t => {
   const store = await openStore(t, redis.url)
   const foreign = await startInstances(store, 'foreign:1')
   t.teardown(() => foreign.close())
+  const isMissing = async (view: string, body: unknown) => {
+    await until(
+      // A process that a busy machine keeps from replying for a second is missing as well.
+      async () => isDeepStrictEqual((await admin<{ missing?: string[] }>(one.port, view)).missing, ['foreign:1']),
+      () => `${view} beside ${JSON.stringify(body)}`
+    )
+    t.pass(`${view} ${JSON.stringify(body)}`)
+  }
   for (const body of [null, {}, [{ id: 7 }], 'many']) {
     for (const name of ['streams.count', 'status', 'traffic']) foreign.answer(name, () => body)
-    for (const view of ['sockets', 'status', 'traffic'])
-      await until(
-        // A process that a busy machine keeps from replying for a second is missing as well.
-        async () => isDeepStrictEqual((await admin<{ missing?: string[] }>(one.port, view)).missing, ['foreign:1']),
-        () => `${view} beside ${JSON.stringify(body)}`
-      )
-    t.pass(JSON.stringify(body))
+    for (const view of ['sockets', 'status', 'traffic']) await isMissing(view, body)
   }
+
+  const own = async (name: string) => {
+    const { replies } = await foreign.askAll(name, 0)
+    return replies.find(({ id }) => id !== foreign.id)?.body as Readonly<Record<string, object>>
+  }
+  const without = (value: object | undefined, key: string) => ({ ...value, [key]: undefined })
+  const status = await own('status')
+  const step = { number: 1, allow: 0, refuse: 0, fail: 0, logins: 0, loginsRefused: 0, codes: {}, buckets: [] }
+  const stream = { id: 'x', kind: 'sse', route: 'r', since: new Date().toISOString(), ip: '192.0.2.1' }
+  const partial = [
+    ...Object.keys(status).map(key => ['status', without(status, key)] as const),
+    ['status', { ...status, limiter: without(status.limiter, 'reason') }],
+    ...Object.keys(step).map(key => ['traffic', [without(step, key)]] as const),
+    ...Object.keys(stream).map(key => ['sockets', [without(stream, key)]] as const)
+  ] as const
+  foreign.answer('streams.count', () => 1)
+  for (const [view, body] of partial) {
+    foreign.answer(view === 'sockets' ? 'streams.list' : view, () => body)
+    await isMissing(view, body)
+  }
+  for (const [view, body] of [
+    ['status', status],
+    ['traffic', [step]],
+    ['streams.list', [stream]]
+  ] as const)
+    foreign.answer(view, () => body)
+  for (const view of ['sockets', 'status', 'traffic'])
+    t.same((await whole(() => admin<{ missing: string[] }>(one.port, view))).missing, [], `${view} of a whole reply`)
 })
 
 t.test('an instance that does not reply, or was killed, is missing; without Redis others may be', async t => {
