@@ -28,10 +28,14 @@ const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> 
     if (limitKeyOf(who) === undefined) {
       const name = who.replace(/^ldap:/, '')
       const person = await personNamed(users, who).catch(async (error: unknown) => {
-        // Failures of strangers also hold back people who are not known yet; several people are not freed at once.
+        // Several people are not freed at once.
         const isUnknown = error instanceof CannotRun && error.details.length === 0
-        const freed = isUnknown ? await login.unlockLogin(database, limits.ldap, ACTOR, name) : 0
-        if (freed === 0) throw error
+        if (!isUnknown) throw error
+        const known = await login.personOfLogin(database, name)
+        if (known !== undefined) return { user: known }
+        // Failures of strangers also hold back people who are not known yet.
+        const freed = await login.unlockLogin(database, limits.ldap, ACTOR, name)
+        if (freed === 0) throw new CannotRun(error.message, otherNames(name))
         return freed
       })
       if (typeof person !== 'number')
@@ -44,7 +48,17 @@ const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> 
     return { json: { address, freed }, text: ({ green }) => green(text) }
   })
 
-const unlocked = ({ id, username }: User, { logins, freed, heldAddresses }: UnlockedPerson): Report => {
+/** Its entry may count under its uid or sAMAccountName; a name that no entry has counts without its domain. */
+const otherNames = (name: string): string[] => {
+  const [, short] = /^(?:[^\\]*\\)?([^@\\]+)/.exec(name) ?? []
+  const isLonger = short !== undefined && short !== name
+  return isLonger ? [`Failed logins may count under the login name alone: unlock ${short}`] : []
+}
+
+const unlocked = (
+  { id, username }: Pick<User, 'id' | 'username'>,
+  { logins, freed, heldAddresses }: UnlockedPerson
+): Report => {
   const name = `${username} (id ${id})`
   const first =
     freed === 0

@@ -13,7 +13,7 @@ import {
   type PersonPermits,
   permitsOfPeople
 } from '../store/held-back.ts'
-import { guardsOfPerson } from '../store/login-names.ts'
+import { findByLogin, guardsOfPerson } from '../store/login-names.ts'
 import { getPerson } from '../store/people.ts'
 import { limitKeyOf } from '../values/addresses.ts'
 import { accountRules, decideAccount, type LockoutSettings, livePermits, type PermitRules } from './throttle/permits.ts'
@@ -66,6 +66,9 @@ export const unlockPerson = (database: Database, { ldap, loginFailures }: Thrott
     await appendAudit(manager, { actor, action: 'person.unlock', target: `user:${id}`, details: { freed } })
     return { logins, freed, heldAddresses: stillHeld }
   })
+
+/** The person who has logged in with this name of their account; undefined if there is none, or several have. */
+export const personOfLogin = (database: Database, text: string) => findByLogin(database, foldLogin(text) ?? text)
 
 /** Returns all permits to a login that belongs to no one known, and how many failures counted for it. */
 export const unlockLogin = (database: Database, ldap: LockoutSettings, actor: Actor, text: string): Promise<number> =>

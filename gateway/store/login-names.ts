@@ -38,6 +38,12 @@ export const createLoginNames = (database: Database) => ({
   }
 })
 
+/** The person who has logged in with it, or whose account it leads to; undefined if there is none, or several have. */
+export const findByLogin = async (database: Database, login: string): Promise<NamedPerson | undefined> => {
+  const [person, another] = await readRows<NamedPerson>(database, BY_LOGIN, [storableKey(login) ?? ''])
+  return another === undefined ? person : undefined
+}
+
 interface NamedPerson {
   readonly id: number
   readonly username: string
@@ -88,6 +94,9 @@ const BY_ENTRY = `
       SELECT FROM provider_links o WHERE o.user_id = u.id AND o.provider = 'ldap' AND o.subject ~ ${STABLE}
     ))
   LIMIT 2`
+// With a service account, the last one that was typed is all that is kept.
+const BY_LOGIN = `${PERSON} (l.subject IN (SELECT subject FROM login_names WHERE login = $1)
+  OR u.id IN (SELECT user_id FROM directory_accounts WHERE login = $1)) LIMIT 2`
 const GUARDS = `
   SELECT login AS name, true AS "isLogin" FROM login_names
     WHERE subject IN (SELECT subject FROM provider_links WHERE user_id = $1 AND provider = 'ldap')

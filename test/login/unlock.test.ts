@@ -56,11 +56,13 @@ t.test('unlock frees an account under all its names, and is on record', async t 
     freed: 2,
     heldAddresses: []
   })
+  t.match((await portaria(['unlock', 'Maria@corp.example', '--json'], cli)).json(), { id, username: 'maria', freed: 0 })
   const again = await startGateway(t, { postgres, env })
   t.equal((await postLogin(again, 'maria', { from: '198.51.100.77' })).status, 200)
   const rows = await postgres.query("SELECT actor_username, target FROM audit_events WHERE action = 'person.unlock'")
   t.same(rows, [
     { actor_username: 'ana', target: `user:${id}` },
+    { actor_username: 'cli', target: `user:${id}` },
     { actor_username: 'cli', target: `user:${id}` }
   ])
   t.equal((await portaria(['unlock', 'ninguem'], cli)).code, 2)
@@ -204,6 +206,11 @@ t.test('unlock frees a login under which no one has logged in yet', async t => {
   await ldap.addPerson({ uid: 'estreante', password: SAMPLE_PASSWORD })
   for (const n of [1, 2]) await postLogin(world, 'estreante', { password: `errada ${n}`, from: `203.0.113.${n}` })
   t.equal((await postLogin(world, 'estreante')).status, 429)
+  for (const name of ['estreante@corp.example', 'CORP\\estreante', 'ldap:estreante@corp.example'])
+    t.match(await portaria(['unlock', name], cli), {
+      code: 2,
+      stderr: /under the login name alone: unlock estreante\n/
+    })
   const unlocked = await portaria(['unlock', 'ldap:Estreante', '--json'], cli)
   t.match(unlocked, { code: 0, stderr: '' })
   t.same(unlocked.json(), { login: 'Estreante', freed: 2 })
