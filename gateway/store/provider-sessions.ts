@@ -99,7 +99,7 @@ const OF_OTHER_TENANTS = `
   WHERE g.provider = 'cloudidp' AND g.tenant <> '' AND lower(g.tenant) <> ALL ($1::text[]) AND ${HOLDS_LOGIN}
   ORDER BY u.id`
 
-// A session that has ended never comes back; its subject may log in anew, with a later ID token.
+// A session that has ended never comes back; its subject may log in anew, with a later ID token. Of the same second, it may be earlier.
 const BEGIN = `
   INSERT INTO provider_sessions (jti, user_id, issuer, subject, sid, expires_at)
   SELECT $1, id, $3, $4, $5, to_timestamp($7::float8) FROM users WHERE id = $2 AND NOT EXISTS (
