@@ -5,7 +5,7 @@ import { noteFault } from '../values/contain.ts'
 import { type CrossOrigins, checkCredentials, crossOriginFields, EXPOSED, readableBy } from './cross-origin.ts'
 import { askingRoute, type Exchange } from './exchange.ts'
 import { headerLines } from './http1/response.ts'
-import { fieldValue } from './request.ts'
+import { accepts, fieldValue } from './request.ts'
 import type { HttpResponse } from './response.ts'
 
 export interface ResponseOptions {
@@ -81,7 +81,7 @@ export const documentHeaders = (length: number, type = JSON_TYPE): string[] => {
 export const wantsPage = ({ method, request, head }: Exchange): boolean => {
   const mode = fieldValue(request.fields, 'sec-fetch-mode')
   if (mode !== undefined) return mode === 'navigate'
-  if (head.accept === undefined || !/(?:^|,)\s*text\/html\s*(?:;|,|$)/i.test(head.accept)) return false
+  if (!accepts(head.accept, 'text/html')) return false
   return fieldValue(request.fields, 'sec-fetch-dest') === undefined && (method === 'GET' || method === 'HEAD')
 }
 

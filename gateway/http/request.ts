@@ -194,6 +194,13 @@ export const fieldValue = (fields: readonly string[], name: string): string | un
   return values.length === 0 ? undefined : values.join(', ')
 }
 
+/** Whether Accept names a media type, given in lower case, and does not refuse it (RFC 9110 §12.5.1). */
+export const accepts = (accept: string | undefined, type: string): boolean =>
+  (accept ?? '').split(',').some(range => {
+    const [named, ...parameters] = range.toLowerCase().split(';')
+    return named?.trim() === type && !parameters.some(parameter => /^\s*q=0(?:\.0*)?\s*$/.test(parameter))
+  })
+
 /** `[name, value, …]` without some of the fields. */
 export const fieldsWithout = (fields: readonly string[], isLeftOut: (name: string) => boolean): string[] => {
   const kept: string[] = []

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SessionCookie } from '../access/session-cookie.ts'
 import { identityOf } from '../http/exchange.ts'
 import { describeOnly, tokenAnswerSchema, userSchema } from '../http/own-requests.ts'
+import { accepts } from '../http/request.ts'
 import type { Identity } from '../identity.ts'
 import type { AccessTokens } from '../tokens/access-token.ts'
 import type { RenewLogin } from '../tokens/renew-login.ts'
@@ -29,7 +30,7 @@ const wantsProviderLogout = ({ body, headers }: FastifyRequest, { user }: Identi
   user.provider === 'cloudidp' &&
   isRecord(body) &&
   body.provider === true &&
-  /(?:^|,)\s*application\/json\s*(?:[;,]|$)/i.test(headers.accept ?? '')
+  accepts(headers.accept, 'application/json')
 
 export const tokenRoutes = (app: FastifyInstance, parts: TokenRoutesParts): void => {
   const { tokens, renewLogin, revokeLogin, providerLogoutUrl, sessionCookie } = parts

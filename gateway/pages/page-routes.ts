@@ -5,6 +5,7 @@ import { isOwnPath, type OwnHosts } from '../access/own-hosts.ts'
 import { NotFound } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { REDIRECT } from '../http/own-requests.ts'
+import { accepts } from '../http/request.ts'
 import type { AppItem } from '../routes/apps.ts'
 import type { Settings } from '../settings/settings.ts'
 import { array, object, string } from '../values/json-schema.ts'
@@ -86,7 +87,7 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
   const appsPage = document('apps')
   app.get('/auth/apps', { schema: APPS_SCHEMA }, async (request, reply) => {
     reply.header('vary', 'Origin, Accept')
-    const wantsList = /\bapplication\/json\b/i.test(request.headers.accept ?? '')
+    const wantsList = accepts(request.headers.accept, 'application/json')
     return wantsList ? { items: parts.appsOf(request.exchange) } : appsPage(request, reply)
   })
 

@@ -124,6 +124,7 @@ t.test('a navigation without a session goes to the login page and back; a script
   t.equal(inPlainApp.status, 302, 'as the WebView of Android sends it over plain HTTP')
   const refused: [string, string][] = [
     ['GET /app/x', 'Accept: */*\r\n'],
+    ['GET /app/x', 'Accept: application/json, text/html; level=1; Q=0.0\r\n'],
     ['GET /app/x', 'Accept: text/html\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n'],
     ['GET /app/x', 'Accept: text/html\r\nX-Requested-With: XMLHttpRequest\r\n'],
     ['GET /app/x', 'Accept: text/html\r\nSec-Fetch-Dest: iframe\r\n'],

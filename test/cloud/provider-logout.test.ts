@@ -224,7 +224,11 @@ t.test('a logout names the address of the provider’s, if asked to and if the l
     client_id: 'portaria',
     post_logout_redirect_uri: 'http://localhost:3000/auth/login'
   })
-  for (const [asked, accept] of [[undefined], [{ provider: false }], [{ provider: true }, 'text/html']] as const)
+  for (const [asked, accept] of [
+    [undefined],
+    [{ provider: false }],
+    [{ provider: true }, 'application/json;q=0']
+  ] as const)
     t.equal((await logOut((await logIn({ sub: 'bob' })).token, asked, accept)).status, 204, JSON.stringify(asked))
   t.equal((await logOut(await world.tokenFor({ provider: 'ldap' }), { provider: true })).status, 204)
 })

@@ -164,7 +164,7 @@ t.test('a tile is listed for exactly those whom its route and its address let th
 })
 
 t.test('without a token there is a page, and no list', async t => {
-  const page = await many.fetch('/auth/apps', { headers: { accept: 'text/html' } })
+  const page = await many.fetch('/auth/apps', { headers: { accept: 'text/html, application/json;q=0' } })
   t.equal(page.status, 200)
   t.match(page.headers.get('content-type'), 'text/html')
   t.match(await page.text(), '<meta name="portaria:apps" content="true">')
