@@ -8,7 +8,7 @@ import {
   NotImplementedCoding,
   UriTooLong
 } from '../errors.ts'
-import { HOST, type RequestHost } from '../http/client-address.ts'
+import { HOST, isHostSent, type RequestHost } from '../http/client-address.ts'
 import { preflightMethod } from '../http/cross-origin.ts'
 import { type Exchange, GATEWAY_NAME } from '../http/exchange.ts'
 import { readLaxly } from '../http/fields.ts'
@@ -23,7 +23,7 @@ const bad = (reason: string): GatewayError => new BadRequest({ reason })
 /** What is wrong with a request's head before its path is looked at (RFC 9112 §2.3, §3.2, §6.1). */
 const headFault = ({ request, head }: Exchange): GatewayError | undefined => {
   if (request.versionMajor !== 1 || request.versionMinor > 1) return new BadHttpVersion({ reason: 'http-version' })
-  if (head.hosts !== 1 && !(head.hosts === 0 && request.versionMinor === 0)) return bad('host-count')
+  if (!isHostSent(request)) return bad('host-count')
   if (head.host !== undefined && !HOST.test(head.host)) return bad('host-malformed')
   if (head.authorizations > 1) return bad('two-authorizations')
   if (head.passed?.includes(GATEWAY_NAME)) return new LoopDetected({ reason: 'loop' })

@@ -157,6 +157,10 @@ export type RequestHost = (
   table: Pick<RouteTable, 'hosts' | 'namesHost'>
 ) => string | undefined
 
+/** Exactly one Host; HTTP/1.0 may do without (RFC 9112 §3.2). */
+export const isHostSent = ({ head, versionMinor }: Pick<HttpRequest, 'head' | 'versionMinor'>): boolean =>
+  head.hosts === 1 || (head.hosts === 0 && versionMinor === 0)
+
 // host [":" port] of RFC 3986 §3.2.2: a registered name, an IPv4 address, or a bracketed IPv6 address; no user information,
 // and no comma, which some parsers read as the end of the first of several hosts.
 export const HOST = /^(?:(?:[A-Za-z0-9._~!$&'()*+;=-]|%[0-9A-Fa-f]{2})+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/

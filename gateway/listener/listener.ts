@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { AddressInfo, Server } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
+import { isHostSent } from '../http/client-address.ts'
 import { createHttpServer, type HttpServer } from '../http/server.ts'
 import type { Settings } from '../settings/settings.ts'
 import { encodeRawBytes } from '../values/urls.ts'
@@ -118,15 +119,19 @@ const takeBacklog = async (server: Server): Promise<void> => {
 /** More would be someone else's redirect loop, or an attack. */
 const MAX_TARGET_LENGTH = 8192
 
+const BAD_REQUEST = { status: 400, headers: ['content-length', '0'] }
+
 const createRedirectServer = (originFor: ListenerParts['redirectOrigin']): HttpServer =>
   createHttpServer({
     handler: {
-      onRequest({ target, head, response }) {
+      onRequest(request) {
+        const { target, head, response } = request
         response.keepAlive = false
+        if (!isHostSent(request)) return response.whole(BAD_REQUEST, '')
         const location = redirectLocation(originFor(head.host), target)
         response.whole({ status: 308, headers: ['location', location, 'content-length', '0'] }, '')
       },
-      onFault: (_connection, _fault, response) => response?.whole({ status: 400, headers: ['content-length', '0'] }, '')
+      onFault: (_connection, _fault, response) => response?.whole(BAD_REQUEST, '')
     }
   })
 

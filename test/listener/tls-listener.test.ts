@@ -127,6 +127,15 @@ t.test('REDIRECT_PORT leads to PUBLIC_URL, or to a named host at its port, path 
     t.same([answer.status, answer.headers.location], [308, location], host)
     t.equal(answer.headers['strict-transport-security'], undefined)
   }
+  // RFC 9112 §3.2.
+  for (const [version, hosts, status] of [
+    ['1.0', '', 308],
+    ['1.1', '', 400],
+    ['1.1', 'Host: gw.example\r\nHost: grafana.example\r\n', 400]
+  ] as const) {
+    const answer = await rawExchange(gateway.redirectPort ?? 0, `GET / HTTP/${version}\r\n${hosts}\r\n`)
+    t.same([answer.status, answer.headers.location], [status, status === 308 ? `${own}/` : undefined], hosts)
+  }
 })
 
 t.test('several workers serve the certificate that one process follows, also while it is broken', async t => {
