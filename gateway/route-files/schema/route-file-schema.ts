@@ -39,7 +39,7 @@ export const routeSchema = record(
     ),
     methods: list(
       'a list of methods',
-      'Methods to match; GET includes HEAD. Without this key, all methods match except TRACE and CONNECT.',
+      'Methods to match; GET includes HEAD, unless another route with this path names HEAD. Without this key, all methods match except TRACE and CONNECT.',
       METHOD,
       ['GET', 'POST']
     ),
