@@ -92,7 +92,11 @@ const TABLE = {
       'Further secrets, comma-separated, that verify tokens but never sign them; used to rotate JWT_SECRET without logging people out',
     secret: true
   },
-  JWT_EXPIRES_IN: { meaning: 'Lifetime of a token', fallback: '8h' },
+  JWT_EXPIRES_IN: {
+    meaning:
+      'Lifetime of a token. Tokens that were issued for longer, and for more than a day, are refused, so that lowering it ends them',
+    fallback: '8h'
+  },
   SESSION_MAX: {
     meaning:
       'How long after its login a session may be renewed by use; with a short JWT_EXPIRES_IN, sessions end when they are not used for that long. At least JWT_EXPIRES_IN',
