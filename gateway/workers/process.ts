@@ -1,9 +1,10 @@
 // Runs the process: settings → gateway or workers → signals. SIGTERM and SIGINT drain (a second one exits), SIGHUP reloads; systemd is notified.
+import { readdirSync } from 'node:fs'
 import type { Logger } from 'pino'
 import type { Gateway } from '../gateway.ts'
 import { createLog } from '../observe/logging.ts'
 import { formatMistakes, readSettings, SettingsError } from '../settings/read-settings.ts'
-import type { Environment } from '../settings/reader.ts'
+import type { Environment, Mistake } from '../settings/reader.ts'
 import type { Settings } from '../settings/settings.ts'
 import { timerMs } from '../values/quantities.ts'
 import { EXIT, exitStatusOf, failureText, isPlainFailure } from './start-failure.ts'
@@ -18,9 +19,24 @@ const settingsOrExit = (): Settings => {
   try {
     return readSettings(process.env)
   } catch (error) {
-    if (error instanceof SettingsError)
-      return fail([formatMistakes(error.mistakes), ...error.misspelt].join('\n'), EXIT.mistake)
+    if (error instanceof SettingsError) {
+      const mistakes = formatMistakes([...error.mistakes, ...folderMistake(error.mistakes)])
+      return fail([mistakes, ...error.misspelt].join('\n'), EXIT.mistake)
+    }
     throw error
+  }
+}
+
+/** So that a start beside other mistakes does not leave it to the next one, which reads the route files. */
+const folderMistake = (known: readonly Mistake[]): Mistake[] => {
+  const variable = 'UPSTREAM_CONFIG'
+  const folder = process.env[variable]?.trim() ?? ''
+  if (folder === '' || known.some(mistake => mistake.variable === variable)) return []
+  try {
+    readdirSync(folder)
+    return []
+  } catch {
+    return [{ variable, message: 'must name the folder of the route files, which cannot be read' }]
   }
 }
 

@@ -99,6 +99,10 @@ t.test('a start reads .env in the current folder, or the file that it is given',
     return gateway.stderr()
   }
   t.match(await saidBy({}), /^JWT_SECRET must be at least 32 bytes.*\nPORT must be a whole number[^\n]*\n$/)
+  t.match(
+    await saidBy({ UPSTREAM_CONFIG: '/nowhere' }),
+    /^JWT_SECRET .*\nPORT .*\nUPSTREAM_CONFIG must name the folder of the route files, which cannot be read[^\n]*\n$/
+  )
   t.match(await saidBy({ JWT_SECRET: SECRET }), /^PORT must be a whole number[^\n]*\n$/)
   const misspelt = await saidBy({ JWT_SECRET: '', JTW_SECRET: SECRET, PORT: '0' })
   t.match(misspelt, /^JWT_SECRET is required.*\nJTW_SECRET is unknown and has no effect; did you mean JWT_SECRET\?\n$/)
