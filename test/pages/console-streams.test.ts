@@ -124,6 +124,53 @@ t.test('the traffic view goes on after a clock is set back, and after an instanc
   await allowed(65)
 })
 
+t.test('a view that cannot be loaded says so once, not at each poll', async t => {
+  const page = await world.open(t, '/auth/console', { of: 'maria' })
+  let [polls, status] = [0, 500]
+  await page.route(/admin\/traffic/, route => {
+    polls += 1
+    const code = status === 503 ? 'GW_UNAVAILABLE' : 'GW_INTERNAL'
+    return route.fulfill({ status, headers: { 'x-request-id': `id-${polls}` }, json: { code } })
+  })
+  await page.addInitScript('later = setTimeout; setTimeout = (work, ms) => later(work, ms / 20)')
+  await page.goto(`${world.origin}/auth/console#/traffic`)
+  await page.reload()
+  const alert = page.locator('main [role=alert]')
+  await alert.waitFor()
+  const said = await alert.textContent()
+  const seen = polls
+  await until(() => polls > seen + 3)
+  t.equal(await alert.textContent(), said)
+  status = 503
+  await page.locator('main [role=alert]', { hasText: 'cannot do this right now' }).waitFor()
+  status = 500
+  await page.locator('main [role=alert]', { hasText: /id-\d/ }).waitFor()
+  const again = await alert.textContent()
+  await alert.getByRole('button').click()
+  await until(async () => (await alert.textContent()) !== again, 'who asks gets an answer')
+})
+
+t.test('what was said of a change takes no focus once the person has gone on', async t => {
+  const { socket, closed } = await connect('eva', 47)
+  const page = await world.open(t, '/auth/console', { of: 'maria' })
+  await page.addInitScript('later = setTimeout; setTimeout = (work, ms) => later(work, ms / 20)')
+  await page.route('**/admin/sockets/*', route => route.fulfill({ status: 503, json: { code: 'GW_UNAVAILABLE' } }))
+  await page.goto(`${world.origin}/auth/console#/streams`)
+  await page.reload()
+  const row = page.locator('tbody tr', { hasText: 'eva' })
+  await row.getByRole('button').click()
+  await page.locator('dialog[open] .danger').click()
+  await page.locator('main [role=alert]', { hasText: 'cannot do this right now' }).waitFor()
+  // Beside the view, where nothing takes the focus.
+  await page.mouse.click(1, (page.viewportSize()?.height ?? 0) - 1)
+  const isNowhere = () => page.evaluate('document.activeElement === document.body')
+  t.equal(await isNowhere(), true)
+  socket.close()
+  await closed
+  await row.waitFor({ state: 'detached' })
+  t.equal(await isNowhere(), true)
+})
+
 // RV-103
 t.test('an Admin sees and ends the connections of all instances, and reads which did not reply', async t => {
   const { postgres, ldap, browser } = world

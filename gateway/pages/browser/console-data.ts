@@ -103,10 +103,15 @@ export const useLoad = <T>(
     return () => reloads.delete(reload)
   }, [])
   useEffect(() => {
+    // Of a failure that lasts, the words differ by the request id alone, and each would be read out.
+    let last = ''
     const take = (answer: Answer<T>) => {
       const etag = answer.headers.get('etag') ?? ''
+      const before = last
+      last = `${answer.status} ${answer.code}`
       if (answer.status === 200) setState({ data: answer.body, etag, problem: '', isMissing: false })
-      else setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
+      else if (last !== before)
+        setState(now => ({ ...now, problem: problemOf(answer), isMissing: answer.status === 404 }))
     }
     return askWhileVisible(() => load(path), take, everyMs)
   }, [path, turn, everyMs])

@@ -1,7 +1,16 @@
 // Provides the parts that all pages use: tables, lists, dialogs, confirmations and messages.
 import { call, type List, type ListOf, type Loaded, problemOf } from './console-data.ts'
 import { dateTime, number } from './language.ts'
-import { type ComponentChildren, html, useId, useLayoutEffect, useRef, useState, type VNode } from './render.ts'
+import {
+  type ComponentChildren,
+  html,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+  type VNode
+} from './render.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
 
@@ -199,6 +208,15 @@ export const useActs = (reload: () => void = () => undefined, problem = '') => {
   const said = problem === '' ? outcome : { words: problem, isError: true }
   const place = useRef<HTMLDivElement>(null)
   const focused = useRef<Element | null>(null)
+  // Of a person who has gone on, the focus is where they have put it.
+  useEffect(() => {
+    const forget = ({ target }: Event) => {
+      if (target !== focused.current) focused.current = null
+    }
+    const end = new AbortController()
+    for (const type of ['focusin', 'pointerdown']) document.addEventListener(type, forget, end)
+    return () => end.abort()
+  }, [])
   // A row that a change has removed takes the focus with it.
   useLayoutEffect(() => {
     if (focused.current?.isConnected !== false) return
