@@ -8,7 +8,7 @@ import { checkFoundOut, type Diagnosis, startEcho } from '../support/doctor.ts'
 import { startGateway, TEST_SECRET } from '../support/gateway.ts'
 import { FRAMES, frame, readFrames } from '../support/http2-client.ts'
 import { listen } from '../support/ports.ts'
-import { startVulnerableProxy } from '../support/vulnerable-proxy.ts'
+import { ERRS_OVER_HTTP2, startVulnerableProxy } from '../support/vulnerable-proxy.ts'
 
 const certificate = createCertificateAuthority(t.testdir({})).issue('one')
 const idsOf = ({ findings }: Diagnosis) => findings.map(({ id }) => id).filter(id => id.startsWith('http2'))
@@ -16,6 +16,7 @@ const idsOf = ({ findings }: Diagnosis) => findings.map(({ id }) => id).filter(i
 t.test('a proxy whose rules are for HTTP/1.1 alone is found out', t =>
   checkFoundOut(
     t,
+    ERRS_OVER_HTTP2,
     [
       [
         ['http2-open'],

@@ -34,12 +34,22 @@ export const examine = async (
 /** What a proxy does wrong, each of it found as something else, and what is found besides. */
 type Proxy = readonly [mistakes: readonly Mistake[], ...besides: string[]]
 
-/** Each mistake is found as what its id says, with evidence and a remedy, and nothing is found that is not there. */
+/**
+ * Each mistake is found as what its id says, with evidence and a remedy, and nothing is found that is not there.
+ * @param all those that the proxies are to make, beside others
+ */
 export const checkFoundOut = async (
   t: Test,
+  all: Partial<Record<Mistake, string>>,
   proxies: readonly Proxy[],
   certificate?: CertificateFiles
 ): Promise<void> => {
+  const made = new Set<string>(proxies.flatMap(([mistakes]) => mistakes))
+  t.same(
+    Object.keys(all).filter(mistake => !made.has(mistake)),
+    [],
+    'each is made'
+  )
   for (const [mistakes, ...besides] of proxies) {
     const result = await examine(t, mistakes, undefined, certificate)
     t.equal(result.code, 1, `${mistakes}: exit code\n${result.stderr}`)

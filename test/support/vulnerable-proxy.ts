@@ -25,16 +25,21 @@ const HABITS = {
   script: path => path.replace(/\/\w+\.php(?=\/)/, ''),
   plus: path => path.replace(/(?:\+|%2B)$/, ''),
   folding: path => path.replace(/%C4%B[01]/g, 'i'),
-  absolute: path => path.replace(/^http:\/\/[^/]*/, '')
+  absolute: path => path.replace(/^http:\/\/[^/]*/, ''),
+  // Two bytes of UTF-8 where one would do, and the full-width slash.
+  unicode: path =>
+    path
+      .replace(/%c0%af|%ef%bc%8f/gi, '/')
+      .replace(/%c1%([89ab][0-9a-f])/gi, (_, low) => String.fromCharCode(Number.parseInt(low, 16) - 0x40))
 } satisfies Record<string, (path: string) => string>
 
 /** Each mistake with the finding that names it. */
-const READS_LAXLY = Object.fromEntries(Object.keys(HABITS).map(habit => [habit, `path-${habit}`])) as Record<
+export const READS_LAXLY = Object.fromEntries(Object.keys(HABITS).map(habit => [habit, `path-${habit}`])) as Record<
   keyof typeof HABITS,
   string
 >
 
-const ERRS = {
+export const ERRS = {
   'private-open': 'private-open',
   'role-by-exact-path': 'path-case',
   'original-url': 'header-original-url',
@@ -73,7 +78,7 @@ const ERRS = {
   'lax-cookie': 'cookies'
 } as const
 
-const ERRS_OVER_HTTP2 = {
+export const ERRS_OVER_HTTP2 = {
   'http2-open': 'http2-open',
   'http2-head-open': 'http2-method-unguarded',
   'http2-token-in-crumbs': 'http2-token-in-crumbs'
