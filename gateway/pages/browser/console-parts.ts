@@ -1,16 +1,7 @@
 // Provides the parts that all pages use: tables, lists, dialogs, confirmations and messages.
 import { call, type List, type ListOf, type Loaded, problemOf } from './console-data.ts'
 import { dateTime, number } from './language.ts'
-import {
-  type ComponentChildren,
-  html,
-  useEffect,
-  useId,
-  useLayoutEffect,
-  useRef,
-  useState,
-  type VNode
-} from './render.ts'
+import { type ComponentChildren, html, useId, useLayoutEffect, useRef, useState, type VNode } from './render.ts'
 import { useUnsaved } from './unsaved.ts'
 import { text } from './words-pages.ts'
 
@@ -209,7 +200,7 @@ export const useActs = (reload: () => void = () => undefined, problem = '') => {
   const place = useRef<HTMLDivElement>(null)
   const focused = useRef<Element | null>(null)
   // Of a person who has gone on, the focus is where they have put it.
-  useEffect(() => {
+  useLayoutEffect(() => {
     const forget = ({ target }: Event) => {
       if (target !== focused.current) focused.current = null
     }
