@@ -6,7 +6,8 @@ import {
   JOSEError,
   JWKSMultipleMatchingKeys,
   JWKSNoMatchingKey,
-  JWSSignatureVerificationFailed
+  JWSSignatureVerificationFailed,
+  JWTClaimValidationFailed
 } from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
 import { createRemoteJWKSet, customFetch } from 'jose/jwks/remote'
@@ -27,6 +28,8 @@ const TRUST_MS = 60 * 60 * 1000
 /** Anyone can send tokens, and they can name any key. */
 const PAUSE_MS = 10_000
 const MAX_KEYS = 200
+/** The last second of a Date; the database knows some more. */
+const MAX_TIME_S = 8.64e12
 /** Unsigned, or signed with a secret: neither proves who issued the token. */
 const NOT_ASYMMETRIC = /^(?:none|HS\d+)$/
 
@@ -170,7 +173,13 @@ const verify = async (token: string, keys: JWTVerifyGetKey, options: JWTVerifyOp
   }
 }
 
-const verified = ({ payload, protectedHeader }: JWTVerifyResult) => ({ claims: payload, typ: protectedHeader.typ })
+const verified = ({ payload, protectedHeader }: JWTVerifyResult) => {
+  for (const claim of ['iat', 'exp'] as const) {
+    const { [claim]: seconds = 0 } = payload
+    if (seconds < 0 || seconds > MAX_TIME_S) throw new JWTClaimValidationFailed(`"${claim}" is no time`, payload, claim)
+  }
+  return { claims: payload, typ: protectedHeader.typ }
+}
 
 /**
  * The claims. Without CLOUDIDP_ISSUER no keys are known: the TLS connection to the configured token endpoint authenticates

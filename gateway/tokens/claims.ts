@@ -22,6 +22,9 @@ export const personClaims = (user: User) => ({
   accessStatus: user.accessStatus
 })
 
+/** By which a login can be ended: the database takes no NUL and no half of a surrogate pair. */
+const STORABLE_ID = /^[^\p{Cc}\p{Cs}]{1,128}$/u
+
 interface Circumstances {
   readonly nowS: number
   /** Maximum seconds from `iat` to `exp`. */
@@ -40,8 +43,7 @@ export const readClaims = (
   if (
     user === undefined ||
     typeof jti !== 'string' ||
-    jti === '' ||
-    jti.length > 128 ||
+    !STORABLE_ID.test(jti) ||
     !isSeconds(exp) ||
     !isSeconds(iat) ||
     !isSeconds(auth_time) ||

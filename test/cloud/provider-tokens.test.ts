@@ -101,6 +101,8 @@ t.test('a token counts if key, algorithm and claims are all right, and only then
     'an end long ago': [false, { exp: NOW_S - 60 }],
     'no end': [false, { exp: undefined }],
     'no beginning': [false, { iat: undefined }],
+    'a time that no clock shows': [false, { iat: 1e300 }],
+    'a time before all others': [false, { iat: -1e300 }],
     'a beginning to come': [false, { nbf: NOW_S + 600 }]
   }
   const verify = verifier()
@@ -246,7 +248,9 @@ t.test('a logout token is refused in words that name what is wrong', async t => 
     [{ iss: 'https://other.example' }, /claim iss/],
     [{ exp: NOW_S - 60 }, /claim exp/],
     [{ exp: undefined }, /claim exp/],
-    [{ iat: NOW_S + 60 }, /claim iat/]
+    [{ iat: NOW_S + 60 }, /claim iat/],
+    [{ iat: -1e300 }, /claim iat/],
+    [{ exp: 1e300 }, /claim exp/]
   ]
   for (const [claims, expected] of rows)
     t.match(await check(await sign(rsa, 'one', { ...rightLogout, ...claims })), expected, JSON.stringify(claims))

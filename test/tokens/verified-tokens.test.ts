@@ -106,7 +106,7 @@ const FAULTS: Readonly<Record<string, readonly Record<string, unknown>[]>> = {
       { username: value },
       { areaPrincipal: value }
     ]),
-    ...['', undefined, 1, 'x'.repeat(129)].map(jti => ({ jti })),
+    ...['', undefined, 1, 'x'.repeat(129), 'x\0', '\ud800'].map(jti => ({ jti })),
     ...[undefined, '1', -1, 1e12, null].flatMap(value => [{ exp: value }, { iat: value }]),
     ...['1', -1, 1e12, null].map(auth_time => ({ auth_time })),
     ...['x', [1], null].map(addresses => ({ addresses })),
