@@ -129,6 +129,8 @@ const checkEntry = ([name, attributes, ...surplus]: BerElement[]): void => {
   for (const attribute of readElements(attributes.content)) {
     const [type, values, ...more] = attribute.tag === TAG.sequence ? readElements(attribute.content) : []
     if (type?.tag !== TAG.octets || values?.tag !== TAG.set || more.length > 0) throw new LdapFault('no attribute')
+    // ldapts would put it in the place of the entry's name.
+    if (type.content.toString() === 'dn') throw new LdapFault('an attribute called dn')
     expectAll(readElements(values.content), TAG.octets)
   }
 }

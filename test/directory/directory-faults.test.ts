@@ -183,6 +183,7 @@ t.test('entries that are cut short or without end are a fault', async t => {
       return [whole, result(id, 0x65)]
     },
     'more entries than asked for': id => Array.from({ length: 50 }, () => entry(id, MARIA, { cn: ['Maria'] })),
+    'an attribute in place of the DN': id => [entry(id, MARIA, { dn: ['a', 'b'] }), result(id, 0x65)],
     'one entry of many megabytes': id => [entry(id, MARIA, { cn: [Buffer.alloc(2_000_000, 65)] })],
     'references without end': id => Array.from({ length: 100 }, () => reference(id, 'ldap://evil.example/dc=x'))
   }
