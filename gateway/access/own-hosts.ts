@@ -8,9 +8,9 @@ export type OwnHosts = ReturnType<typeof createOwnHosts>
 /** As a value in another query, where what stands beside it still fits into the longest target that is taken. */
 const MAX_ENCODED = 6144
 
-/** Whether a path with its query leads to this origin in any reading, so that it may be redirected to. */
+/** Whether a path with its query leads to this origin in any reading, and is ASCII, so that it may be redirected to. */
 export const isOwnPath = (path: string): boolean =>
-  /^\/(?![/\\])/.test(path) && String(new URLSearchParams({ path })).length <= MAX_ENCODED
+  /^\/(?![/\\])[!-~]*$/.test(path) && String(new URLSearchParams({ path })).length <= MAX_ENCODED
 
 export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable, 'hosts' | 'namesHost'>) => {
   const { origin: publicOrigin, protocol, host, port } = new URL(publicUrl)
@@ -40,7 +40,7 @@ export const createOwnHosts = (publicUrl: string, current: () => Pick<RouteTable
       const host = hostName(authority)
       const target = path.startsWith('/') ? path : `/${path}`
       if (scheme !== protocol || host === undefined || !isNamed(host)) return undefined
-      if (!isOwnPath(target) || !/^[!-~]+$/.test(target)) return undefined
+      if (!isOwnPath(target)) return undefined
       const origin = originAt(authority)
       return origin === '' ? undefined : { host, origin, path: target }
     }

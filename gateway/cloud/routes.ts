@@ -7,6 +7,7 @@ import { describeOnly, REDIRECT } from '../http/own-requests.ts'
 import type { LoginContext, LoginOutcome, SignedIn, SignIn } from '../login/sign-in.ts'
 import type { Settings } from '../settings/settings.ts'
 import { object, string } from '../values/json-schema.ts'
+import { encodeRawBytes } from '../values/urls.ts'
 import {
   type Attempt,
   beginAttempt,
@@ -54,7 +55,7 @@ export const oauthRoutes = (app: FastifyInstance, parts: OAuthRoutesParts): void
     refusePrefetch(request)
     // The provider comes back to PUBLIC_URL, where the attempt must have begun.
     if (parts.hosts.named(request.exchange) !== undefined)
-      return redirect(reply, settings.publicUrl + START + request.exchange.query, [])
+      return redirect(reply, settings.publicUrl + START + encodeRawBytes(request.exchange.query), [])
     if (client === undefined) throw failed(notActive())
     const query = queryOf(request.raw.url ?? '')
     const [page] = /^\d{1,40}$/.exec(query.get('page') ?? '') ?? []

@@ -9,6 +9,7 @@ import { accepts } from '../http/request.ts'
 import type { AppItem } from '../routes/apps.ts'
 import type { Settings } from '../settings/settings.ts'
 import { array, object, string } from '../values/json-schema.ts'
+import { encodeRawBytes } from '../values/urls.ts'
 import { ASSETS, pageAssets } from './assets.ts'
 import type { PageName } from './bundle-pages.ts'
 import { pageHtml } from './page-html.ts'
@@ -104,7 +105,7 @@ export const pageRoutes = (app: FastifyInstance, parts: PageRoutesParts): void =
 
 /** On a named host, where people log in and see their account: at PUBLIC_URL; undefined: here. */
 const awayFrom = (exchange: Exchange, name: PageName, { publicUrl, hostLogin }: PageRoutesParts) => {
-  if (name !== 'login') return { location: publicUrl + exchange.path + exchange.query }
+  if (name !== 'login') return { location: publicUrl + exchange.path + encodeRawBytes(exchange.query) }
   const query = new URLSearchParams(exchange.query)
   const [popup, returnTo = '/'] = [query.get('popup'), query.get('returnTo') ?? undefined]
   // A pop-up that comes back from there closes itself, and tells the pages of this host.

@@ -270,13 +270,19 @@ t.test('pages of the gateway are those of PUBLIC_URL; a login by a program on a 
   const at = (path: string) => browser.ask(browser.address('a.localhost', path))
   for (const path of ['/auth/account', '/auth/console', '/auth/apps'])
     t.match(await at(`${path}?x=1`), { status: 302, headers: { location: `${world.origin}${path}?x=1` } })
+  for (const path of ['/auth/account', '/auth/oauth/cloudidp/start']) {
+    const raw = await world.raw(`GET ${path}?x=é HTTP/1.1\r\nHost: a.localhost:${port}\r\nConnection: close\r\n\r\n`)
+    t.equal(raw.headers.location, `${world.origin}${path}?x=%E9`, 'a Location is ASCII (RFC 3986 §2.1)')
+  }
   const login = new URL((await at('/auth/login?returnTo=/d/1&again=1')).headers.location ?? '')
   t.strictSame(
     [login.origin, login.searchParams.get('returnTo'), login.searchParams.get('again')],
     [world.origin, `http://a.localhost:${port}/d/1`, '1']
   )
-  const evil = new URL((await at('/auth/login?returnTo=//evil.example/')).headers.location ?? '')
-  t.equal(evil.searchParams.get('returnTo'), `http://a.localhost:${port}/`)
+  for (const unusable of ['//evil.example/', '/d/%C3%A9']) {
+    const { searchParams } = new URL((await at(`/auth/login?returnTo=${unusable}`)).headers.location ?? '')
+    t.equal(searchParams.get('returnTo'), `http://a.localhost:${port}/`, `${unusable} would be refused after the login`)
+  }
 
   const headers = { host: `a.localhost:${port}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ username: 'maria', password: SAMPLE_PASSWORD })
