@@ -344,6 +344,8 @@ t.test('an account is linked by its id in a tenant that the settings name, and i
     ['t-3', 'o'],
     ['t-1', ''],
     ['t-1', 'o'.repeat(256)],
+    ['t-1', 'o\0'],
+    ['t-1', '\ud800'],
     [undefined, 'o'],
     ['t-1', 5]
   ])

@@ -377,6 +377,8 @@ t.test('tenants: one is compared, open ones let in whom the list names', async t
   t.equal(enter(undefined, { tenantId: 'common', allowedTenants: ['t-1'] }), 'tenant-unknown')
   t.equal(enter('t-9', { tenantId: 'common', allowedTenants: ['*'] }), 's')
   t.equal(enter('t-9', { tenantId: 'common', allowedTenants: undefined }), 's')
+  for (const tid of ['t\0', '\ud800', 't'.repeat(256)])
+    t.equal(enter(tid, { tenantId: 'common', allowedTenants: ['*'] }), 'tenant-unknown', 'it could not be stored')
   t.equal(enter('t-9', { tenantId: 't-1', allowedTenants: undefined }), 'tenant-refused')
   t.equal(enter('t-9', { tenantId: 't-1', allowedTenants: ['*'] }), 'tenant-refused')
   t.equal(enter(undefined, { tenantId: 't-1', allowedTenants: undefined }), 's')
