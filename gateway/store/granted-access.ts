@@ -22,6 +22,8 @@ interface ProviderGroups {
 }
 
 const MAX_GROUPS = 5_000
+/** An index of Postgres holds little more. */
+const MAX_KEY_BYTES = 2560
 /** Some tens of milliseconds, during which the people of a batch cannot log in. */
 const BATCH = 200
 
@@ -100,7 +102,7 @@ const storableGroups = ({ provider, groups, isCutOff = false }: ProviderGroups) 
   const keys = new Set<string>()
   for (const group of groups) {
     const key = storableKey(groupKey(provider, group), 2048)
-    if (key !== undefined) keys.add(key)
+    if (key !== undefined && Buffer.byteLength(key) <= MAX_KEY_BYTES) keys.add(key)
   }
   const isTooMany = keys.size > MAX_GROUPS
   return { groups: isCutOff || isTooMany ? [] : [...keys].sort(), isCutOff: isCutOff || isTooMany }

@@ -49,6 +49,14 @@ const filesWith = (list: readonly Grant[]) => ({
 })
 const enforce = (database: Database, list: readonly Grant[]) => loadGrants(database, filesWith(list))
 
+t.test('a group with a name that no index holds is left out, and the others count', async t => {
+  const { users } = await openWorld()
+  // Nothing that Postgres could compress.
+  const name = Array.from({ length: 1000 }, (_, at) => String.fromCodePoint(0x4e00 + ((at * 7919) % 20_000))).join('')
+  const seen = person('member', { login: 'member', groups: [`CN=${name},DC=corp,DC=example`, SUPORTE] })
+  t.match(await users.syncPerson(seen), { user: { profiles: only('Agente') } })
+})
+
 t.test('a cut-off list of groups grants nothing, and a claim counts only from its tenant', async t => {
   const claim = grant('0f3c', ['Supervisor'], ['Vendas'], { provider: 'cloudidp', tenant: '72f9' })
   const { users } = await openWorld([claim, grant('0f3c', ['Admin'], ['Direção'])])
