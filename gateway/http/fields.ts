@@ -112,13 +112,17 @@ const collapse = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]
 /** The name that a lax backend reads: some ask for a field by the name of its CGI variable, such as `HTTP_X_FORWARDED_FOR`. */
 export const readLaxly = (name: string): string => collapse(name).replace(/^http-/, '')
 
+/** The name of what it means to a service behind grpc-gateway: metadata, to which `Grpc-Metadata-X-User-Id` adds like `X-User-Id`. */
+export const readAsMetadata = (name: string): string => readLaxly(name).replace(/^grpc-metadata-/, '')
+
 const classify = (name: string): FieldKind => {
   const lower = name.toLowerCase()
   const known = KINDS.get(lower)
   if (known !== undefined) return known
   const read = readLaxly(lower)
-  if (dropped.has(read)) return DROP
-  if (DROPPED_PREFIXES.some(prefix => read.startsWith(prefix))) return DROP
+  const metadata = readAsMetadata(lower)
+  if (dropped.has(metadata)) return DROP
+  if (DROPPED_PREFIXES.some(prefix => metadata.startsWith(prefix))) return DROP
   // Another spelling of a field that the gateway itself writes or reads (X_Forwarded_For, Content.Length, …).
   return read !== lower && KINDS.has(read) ? DROP : PASS
 }
@@ -130,7 +134,7 @@ const PROXY_REMOVES = /^x[-_]user[-_]/i
 
 /** Whether a backend may serve another path, method or person because of a field, however its name is spelt. */
 export const misleads = (name: string): boolean => {
-  const read = readLaxly(name)
+  const read = readAsMetadata(name)
   if (read.startsWith('x-user-') && !PROXY_REMOVES.test(name)) return true
   if (MISLEADING.includes(read) || (read === PROXYS_OWN && name.toLowerCase() !== PROXYS_OWN)) return true
   return MISLEADING_PREFIXES.some(prefix => read.startsWith(prefix)) && !KINDS.has(read)

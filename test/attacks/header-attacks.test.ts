@@ -149,7 +149,7 @@ const FOREIGN = words`
   Kubeflow-Userid X-Token-User-Email Shib-Session-ID X-Client-Verify X-Client-DN X-Scheme X-Proxied-Https
   Proxy-Auth-Cert CloudFront-Viewer-Address X-SSL-Cert X-SSL-Subject X-Tls-Client-Cert X-Client-Certificate
   CERT-CHAIN-0 X-Real-Client-IP Forwarded-For-IP Cdn-Src-IP HTTP-X-Forwarded-For HTTP-Forwarded HTTP-X-User-Id
-  HTTP-Remote-User HTTP-Host Cf-Client-Cert-Sha256 Cf-Cert-Verified X-Client-Cert-Present X-Endpoint-API-UserInfo
+  HTTP-Remote-User HTTP-Host Grpc-Metadata-X-User-Id Grpc-Metadata-Remote-User HTTP-Grpc-Metadata-X-Forwarded-For Cf-Client-Cert-Sha256 Cf-Cert-Verified X-Client-Cert-Present X-Endpoint-API-UserInfo
   X-Apigateway-Api-UserInfo X-Credential-Identifier X-Anonymous-Consumer X-Auth-Roles X-Auth-Username X-Auth-Email
   Teleport-JWT-Assertion X-Amzn-Ava-User-Context Tailscale-App-Capabilities CF-Visitor CloudFront-Forwarded-Proto X-ARR-SSL
 `
@@ -179,7 +179,9 @@ t.test('fields that name people, or mislead backends, are removed from requests 
     }
   }
   const neighbours =
-    'Proxy-Status¦X-Client-Version¦X-Auth¦X-Auth-Token¦HTTP-Referer¦HTTPX-Host¦X-Middleware-Prefetch'.split('¦')
+    'Proxy-Status¦X-Client-Version¦X-Auth¦X-Auth-Token¦HTTP-Referer¦HTTPX-Host¦X-Middleware-Prefetch¦Grpc-Metadata-Authorization'.split(
+      '¦'
+    )
   const { request } = await send('/api/x', neighbours.map(name => `${name}: kept\r\n`).join(''))
   t.equal(request?.head.match(/: kept/g)?.length, neighbours.length, 'what is no such field passes')
 })

@@ -272,6 +272,7 @@ t.test('a request with a field by which its backend would serve another path, me
   for (const name of words`
     SCRIPT_NAME X-Script-Name X-HTTP-Method-Override x_rewrite_url X-Middleware-Subrequest X-Original-URL X_Original_URL
     HTTP_X_ORIGINAL_URL X.User.Id x.user-id X~User~Id HTTP_X_USER_ID http-x-user-id
+    Grpc-Metadata-X-User-Id
   `) {
     const answer = await ask([...caddy('GET', '/app/x'), [name, '/app/admin']])
     t.equal(answer.status, 400, name)

@@ -1,5 +1,5 @@
 // Compiles the header rules of an upstream once, and applies them to its requests and responses.
-import { readLaxly } from '../../http/fields.ts'
+import { readAsMetadata } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { HeaderRules, Upstream } from '../../routes/upstream.ts'
 import { oncePer, remembered } from '../../values/bounded-map.ts'
@@ -15,8 +15,8 @@ const linesOf = (set: HeaderRules['set']): string => set.map(([name, value]) => 
 
 /** Names are compared as a lax backend reads them. @param further names that are written here, too */
 const compile = ({ set, remove }: HeaderRules, further: readonly string[] = []) => {
-  const removed = new Set([...set.map(([name]) => name), ...remove, ...further].map(readLaxly))
-  const removes: Removes = remembered(name => removed.has(readLaxly(name)))
+  const removed = new Set([...set.map(([name]) => name), ...remove, ...further].map(readAsMetadata))
+  const removes: Removes = remembered(name => removed.has(readAsMetadata(name)))
   return {
     removes,
     /** Field lines for every message. */
