@@ -202,6 +202,13 @@ t.test('CONNECT goes no further, whatever the form of its target', async t => {
   t.match(await ask('/open/x'), { status: 405, body: /GW_METHOD_NOT_ALLOWED/, headers: { allow: /GET/ } })
   t.match(await ask('http://gw/open/x'), { status: 405 })
   t.match(await ask('gw:80'), { status: 400 })
+  for (const target of ['/open/x', 'gw:80']) {
+    const connection = await world.connect()
+    connection.send(`CONNECT ${target} HTTP/1.1\r\nHost: gw\r\n\r\nGET /open/tunnelled HTTP/1.1\r\nHost: gw\r\n\r\n`)
+    t.match(await connection.response(), { headers: { connection: 'close' } }, target)
+    t.equal(await connection.closed(), '', 'the first bytes of a tunnel are no request')
+    connection.destroy()
+  }
   t.equal(raw.requests.length, before, 'a proxy before the backend would relay what follows on the connection unread')
 })
 

@@ -144,8 +144,9 @@ export class Http1Connection implements ServedConnection, ClientConnection, Http
     if (bodyLength === MALFORMED) return this.#fail('malformed')
     const isComplete = bodyLength === 0
     const { method, versionMajor, versionMinor } = parts
-    // What follows a message of another protocol is not framed by our rules (RFC 9112 §2.3).
-    const keepAlive = versionMajor === 1 && keepsConnection(versionMinor, head.connection)
+    // What follows a message of another protocol is not framed by our rules (RFC 9112 §2.3), nor is it behind a CONNECT: a client
+    // may have sent the first bytes of its tunnel.
+    const keepAlive = versionMajor === 1 && method !== 'CONNECT' && keepsConnection(versionMinor, head.connection)
     const asked = { isHead: method === 'HEAD', versionMinor, keepAlive }
     const request = new HttpRequest(parts, head, this, new Http1Response(this, asked), isComplete)
     this.deadline = NEVER
