@@ -96,7 +96,7 @@ export const decode = (text: string): string | undefined => {
   }
 }
 
-const BLANK = /[\s\p{Zs}\u00ad\u180e\u200b-\u200f\u2060\ufeff]/u
+const BLANK = /[\s\p{Zs}\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060\ufeff]/u
 const isBlank = (character: string): boolean => BLANK.test(character)
 
 /** Without blanks at both ends (including Unicode and invisible ones), and without what `isTail` matches at the end. */

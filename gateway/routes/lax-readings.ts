@@ -73,12 +73,19 @@ const withoutBlanks = (cut: string): string[] => {
 
 /**
  * In lower case, as a case-insensitive backend reads it: also `ı` and `ſ`, the Kelvin sign, `ß` and `ẞ` (U+1E9E), and `İ` (U+0130)
- * as Java folds it, character by character. Normalized (UAX #15), as some file systems and Nextcloud read it.
+ * as Java folds it, character by character. Normalized (UAX #15), as some file systems and Nextcloud read it, and
+ * without characters that are never shown (MediaWiki's titles: U+200E, U+200F and U+202A to U+202E; HFS+: also U+200C, U+200D, U+FEFF).
  */
 export const foldLetters = (text: string): string =>
   /^[\x00-\x7f]*$/.test(text)
     ? text.toLowerCase()
-    : text.normalize('NFKC').replaceAll('\u0130', 'i').replaceAll('\u1e9e', 'ss').toUpperCase().toLowerCase()
+    : text
+        .normalize('NFKC')
+        .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+        .replaceAll('\u0130', 'i')
+        .replaceAll('\u1e9e', 'ss')
+        .toUpperCase()
+        .toLowerCase()
 
 // `/(S(…))`: classic ASP.NET takes sessions and tickets off the path before anything else sees it, whether an application uses
 // them or not (System.Web, CookielessHelper).

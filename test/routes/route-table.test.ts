@@ -331,12 +331,13 @@ t.test('whatever a backend may read in a path, it leads to no route that would n
     'lax-reading': [
       `/api/(${'A(%29'.repeat(1500)})/admin`,
       ...words`/api/ADMIN /api/adm%C4%B1n /api/%E2%84%AAeys /api/%EF%BD%81dmin /api/admin. /api/%20admin /api/admin+`,
-      ...words`/api/(S(x))/admin /api/admin::$DATA`
+      ...words`/api/(S(x))/admin /api/admin::$DATA`,
+      ...words`/api/ad%E2%80%8Emin /api/%E2%80%AEAdmin%EF%BB%BF /api/%E2%80%AE/admin`
     ],
     '/api/*': [
       `/api/(${'A(%29'.repeat(1500)}/admin`,
       `/api/${':'.repeat(7000)}$x`,
-      ...words`/api/Other /api/a+b /api/search/a%20b /api/admin:notes /api/other.json`
+      ...words`/api/Other /api/a+b /api/search/a%20b /api/admin:notes /api/other.json /api/%E2%9D%A4%EF%B8%8F /api/a%EF%BC%8Fb%EF%BC%9F`
     ],
     // A format at the end, a script on the way, what a script is asked for, and what is served for a directory.
     '/api/* + /api/admin': words`/api/admin.json /api/admin.tar.gz /api/index.php/admin`,
