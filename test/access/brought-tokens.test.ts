@@ -240,7 +240,8 @@ t.test('a navigation without a session goes to the login and comes back; nothing
   const html = ['Accept', 'text/html']
   const to = (target: string, parts: object = {}) =>
     session.loginAddress(exchangeOf({ target, fields: html, route: { browser: true }, ...parts }))
-  t.equal(to('/a b?c=d&e'), '/auth/login?returnTo=%2Fa%20b%3Fc%3Dd%26e')
+  t.equal(to('/a%20b?c=d&e'), '/auth/login?returnTo=%2Fa%2520b%3Fc%3Dd%26e')
+  t.equal(to('/a b'), '/auth/login?returnTo=%2F')
   t.equal(to('/a', { route: {} }), undefined)
   t.equal(to('/a', { route: undefined }), undefined)
   t.equal(to('/a', { route: { browser: true }, fields: [] }), undefined)
