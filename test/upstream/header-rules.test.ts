@@ -29,6 +29,11 @@ const world = await startGateway(t, {
         },
         identityHeadersShared: true
       },
+      grpc: {
+        url: raw.url,
+        requestHeaders: { set: { 'Grpc-Metadata-X-Site': 'norte' }, remove: ['Grpc-Metadata-X-Debug'] },
+        responseHeaders: { set: { 'X-Site': 'norte' }, remove: ['Grpc-Metadata-Content-Type'] }
+      },
       plain: { url: raw.url }
     },
     routes: [
@@ -36,6 +41,7 @@ const world = await startGateway(t, {
       { path: '/keep/*', upstream: 'raw', forwardToken: true },
       { path: '/open/*', upstream: 'raw', public: true },
       { path: '/plain/*', upstream: 'plain' },
+      { path: '/grpc/*', upstream: 'grpc' },
       { path: '/live', upstream: 'raw', websocket: {} }
     ]
   }
@@ -103,6 +109,21 @@ t.test('what an upstream removes does not arrive, and other upstreams are not to
   ] as const)
     t.equal(lines(other.request, name).length, count, name)
   t.same(lines(other.request, 'x-tenant'), [])
+})
+
+t.test('a header that is named as metadata of a grpc-gateway is that one alone, and in answers each is', async t => {
+  raw.respond(
+    () =>
+      'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nGrpc-Metadata-Content-Type: application/grpc\r\n' +
+      'X-Site: sul\r\nGrpc-Metadata-X-Site: sul\r\nContent-Length: 0\r\n\r\n'
+  )
+  t.teardown(() => raw.respond(() => OK))
+  const sent = ['X-Site', 'X-Debug', 'Grpc-Metadata-X-Site', 'Grpc-Metadata-X-Debug'].map(name => `${name}: sul\r\n`)
+  const { request, answer } = await send('/grpc/x', sent.join(''))
+  t.same(lines(request, 'x-site').sort(), ['Grpc-Metadata-X-Site: norte', 'X-Site: sul'])
+  t.same(lines(request, 'x-debug'), ['X-Debug: sul'])
+  t.match(answer.headers, { 'content-type': 'text/plain', 'x-site': 'norte', 'grpc-metadata-x-site': 'sul' })
+  t.equal(answer.headers['grpc-metadata-content-type'], undefined)
 })
 
 t.test('answers lose and gain what the upstream says, in trailers too', async t => {

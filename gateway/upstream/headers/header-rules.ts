@@ -1,5 +1,5 @@
 // Compiles the header rules of an upstream once, and applies them to its requests and responses.
-import { readAsMetadata } from '../../http/fields.ts'
+import { readAsMetadata, readLaxly } from '../../http/fields.ts'
 import type { Identity, User } from '../../identity.ts'
 import type { HeaderRules, Upstream } from '../../routes/upstream.ts'
 import { oncePer, remembered } from '../../values/bounded-map.ts'
@@ -15,8 +15,8 @@ const linesOf = (set: HeaderRules['set']): string => set.map(([name, value]) => 
 
 /** Names are compared as a lax backend reads them. @param further names that are written here, too */
 const compile = ({ set, remove }: HeaderRules, further: readonly string[] = []) => {
-  const removed = new Set([...set.map(([name]) => name), ...remove, ...further].map(readAsMetadata))
-  const removes: Removes = remembered(name => removed.has(readAsMetadata(name)))
+  const removed = new Set([...set.map(([name]) => name), ...remove, ...further].map(readLaxly))
+  const removes: Removes = remembered(name => removed.has(readLaxly(name)))
   return {
     removes,
     /** Field lines for every message. */
@@ -31,8 +31,10 @@ const NO_RULES: HeaderRules = { set: [], remove: [] }
 const compileRequest = ({ requestHeaders = NO_RULES, identityHeaders = [] }: Upstream) => {
   const blockOf = oncePer((user: User) => identityLines(identityHeaders, user))
   const names = identityHeaders.map(({ name }) => name)
+  const { removes, ...rules } = compile(requestHeaders, names)
   return {
-    ...compile(requestHeaders, names),
+    ...rules,
+    removes: remembered((name: string) => removes(name) || removes(readAsMetadata(name))),
     /** Field lines with the person's identity; '' if it is unknown. */
     identityLines: (identity: Pick<Identity, 'user'> | undefined) =>
       identity === undefined || names.length === 0 ? '' : blockOf(identity.user)
