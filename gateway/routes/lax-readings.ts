@@ -73,15 +73,15 @@ const withoutBlanks = (cut: string): string[] => {
 
 /**
  * In lower case, as a case-insensitive backend reads it: also `ı` and `ſ`, the Kelvin sign, `ß` and `ẞ` (U+1E9E), and `İ` (U+0130)
- * as Java folds it, character by character. Normalized (UAX #15), as some file systems and Nextcloud read it, and
- * without characters that are never shown (MediaWiki's titles: U+200E, U+200F and U+202A to U+202E; HFS+: also U+200C, U+200D, U+FEFF).
+ * as Java folds it, character by character. Without characters that are never shown (MediaWiki's titles: U+200E, U+200F and U+202A
+ * to U+202E; HFS+: also U+200C, U+200D, U+FEFF), and then normalized (UAX #15), as some file systems and Nextcloud read it.
  */
 export const foldLetters = (text: string): string =>
   /^[\x00-\x7f]*$/.test(text)
     ? text.toLowerCase()
     : text
-        .normalize('NFKC')
         .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+        .normalize('NFKC')
         .replaceAll('\u0130', 'i')
         .replaceAll('\u1e9e', 'ss')
         .toUpperCase()

@@ -324,7 +324,8 @@ t.test('whatever a backend may read in a path, it leads to no route that would n
     '/jobs/run.php {roles: [Admin]}',
     '/wiki/index.php/* {roles: [Agente]}',
     '/npm/* {allowInPath: [extension]}',
-    '/npm/admin {roles: [Admin]}'
+    '/npm/admin {roles: [Admin]}',
+    '/api/gest%C3%A3o {roles: [Admin]}'
   )
   answers(t, table, {
     // Another case or normalization, letters that fold to others, blanks and dots, sessions of ASP.NET, streams of NTFS.
@@ -332,7 +333,8 @@ t.test('whatever a backend may read in a path, it leads to no route that would n
       `/api/(${'A(%29'.repeat(1500)})/admin`,
       ...words`/api/ADMIN /api/adm%C4%B1n /api/%E2%84%AAeys /api/%EF%BD%81dmin /api/admin. /api/%20admin /api/admin+`,
       ...words`/api/(S(x))/admin /api/admin::$DATA`,
-      ...words`/api/ad%E2%80%8Emin /api/%E2%80%AEAdmin%EF%BB%BF /api/%E2%80%AE/admin`
+      ...words`/api/ad%E2%80%8Emin /api/%E2%80%AEAdmin%EF%BB%BF /api/%E2%80%AE/admin`,
+      ...words`/api/gesta%CC%83o /api/gesta%E2%80%8D%CC%83o`
     ],
     '/api/*': [
       `/api/(${'A(%29'.repeat(1500)}/admin`,
