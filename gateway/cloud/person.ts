@@ -20,7 +20,7 @@ interface Findings {
 type PersonSettings = Pick<CloudIdpSettings, 'tenantId' | 'allowedTenants' | 'groupsClaim'>
 
 /** OpenID Connect Core §2: a subject has at most 255 ASCII characters. */
-const MAX_SUBJECT_LENGTH = 255
+const MAX_IDENTIFIER_LENGTH = 255
 const MAX_NAME_LENGTH = 256
 
 /**
@@ -67,7 +67,7 @@ const cleanName = (value: unknown): string => {
 const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): string => {
   const subject = isOpenId ? idToken?.sub : (present(profile.id) ?? present(profile.sub))
   const text = typeof subject === 'number' && Number.isSafeInteger(subject) ? String(subject) : subject
-  if (!isSubject(text)) throw new OAuthFailure('subject-missing', 'the provider sent no stable subject', username)
+  if (!isIdentifier(text)) throw new OAuthFailure('subject-missing', 'the provider sent no stable subject', username)
   // OpenID Connect Core §5.3.2: a different `sub` means that the two responses are about different people.
   const [told, proven] = [present(profile.sub), present(idToken?.sub)]
   if (told !== undefined && proven !== undefined && told !== proven) {
@@ -77,8 +77,8 @@ const subjectOf = ({ idToken, profile, isOpenId }: Findings, username: string): 
 }
 
 /** No control characters, and no half of a surrogate pair. */
-const isSubject = (value: unknown): value is string =>
-  typeof value === 'string' && value.length <= MAX_SUBJECT_LENGTH && /^[^\p{Cc}\p{Cs}]+$/u.test(value)
+const isIdentifier = (value: unknown): value is string =>
+  typeof value === 'string' && value.length <= MAX_IDENTIFIER_LENGTH && /^[^\p{Cc}\p{Cs}]+$/u.test(value)
 
 const present = (value: unknown): unknown => (value === null || value === '' ? undefined : value)
 
@@ -90,7 +90,7 @@ const checkTenant = (idToken: Claims | undefined, settings: PersonSettings, user
       'CLOUDIDP_ALLOWED_TENANTS is set, but the ID token names no tenant (tid)',
       username
     )
-  if (tid !== undefined && tid !== '' && !isSubject(tid))
+  if (tid !== undefined && tid !== '' && !isIdentifier(tid))
     throw new OAuthFailure('tenant-unknown', 'the tenant in the ID token (tid) is no identifier', username)
   const admitted = admittedTenants(settings)
   if (tid === undefined || admitted === undefined || admitted.includes(tid)) return
@@ -109,7 +109,7 @@ export const linkWithoutIssuer = (
   source: string,
   { tenantId, allowedTenants = [] }: Omit<PersonSettings, 'groupsClaim'>
 ): ProvenPerson['linkWithoutIssuer'] => {
-  if (typeof tid !== 'string' || !isSubject(oid)) return undefined
+  if (typeof tid !== 'string' || !isIdentifier(oid)) return undefined
   const isNamed = [tenantId, ...allowedTenants].some(tenant => tenant.toLowerCase() === tid.toLowerCase())
   return isNamed ? { issuer: source, subject: oid } : undefined
 }
