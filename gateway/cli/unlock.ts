@@ -1,4 +1,5 @@
 // Frees an account or a client address from the login throttle, or lists those that are held back.
+import { guardOfUnknown } from '../directory/account-names.ts'
 import type { User } from '../identity.ts'
 import type { HeldBack, UnlockedPerson } from '../login/unlock.ts'
 import { limitKeyOf } from '../values/addresses.ts'
@@ -50,9 +51,8 @@ const unlock = ({ environment }: Cli, who: string | undefined): Promise<Report> 
 
 /** Its entry may count under its uid or sAMAccountName; a name that no entry has counts without its domain. */
 const otherNames = (name: string): string[] => {
-  const [, short] = /^(?:[^\\]*\\)?([^@\\]+)/.exec(name) ?? []
-  const isLonger = short !== undefined && short !== name
-  return isLonger ? [`Failed logins may count under the login name alone: unlock ${short}`] : []
+  const short = guardOfUnknown(name.replace(/^[^\\]*\\/, ''))
+  return short === name ? [] : [`Failed logins may count under the login name alone: unlock ${short}`]
 }
 
 const unlocked = (
