@@ -138,7 +138,7 @@ export const openRedis = (settings: RedisSettings, log: RedisLog) => {
   }
 }
 
-/** Not by `slotsRefreshInterval`: ioredis 5.11 goes on for ever if it is closed while a node is asked. */
+/** Replaces `slotsRefreshInterval`, which in ioredis 5.11 never stops if the client is closed during a refresh. */
 const refreshSlots = (client: Redis | Cluster): void => {
   if (client instanceof Cluster && client.status === 'ready') client.refreshSlotsCache()
 }
